@@ -106,7 +106,6 @@ def read(path: Path = CLAIMS) -> list[Claim]:
 
 
 def _with_rule(claim: Claim, rules: dict[str, str], path: Path) -> Claim:
-    """Return a claim with its rule in full."""
     if claim.rule not in rules:
         raise TableError(f"{path}: {claim.id}: rule '{claim.rule}' given, allowed: {', '.join(rules)}")
     if bool(claim.experiment) == bool(claim.verdict and claim.evidence):

@@ -58,7 +58,6 @@ def speedups(table: pd.DataFrame) -> Iterator[Derived]:
 
 
 def _speedup(row: Row, rate: Row, first: Row, share: bool) -> Derived:
-    """Return a speedup over one base, or an efficiency."""
     times = row["ranks"] / first["ranks"]
     over = times if share else 1.0
     ratio = _combined(lambda rate, base: metrics.efficiency(metrics.speedup(rate, base), over), rate=rate, base=first)

@@ -304,7 +304,6 @@ def _point(run: Launch) -> tuple[str, str]:
 
 
 def _without_rounds(runs: list[Launch]) -> list[Launch]:
-    """Return the launches of points that no launch measured in rounds."""
     curves = {run.curve for run in runs if run.in_rounds}
     return [run for run in runs if run.curve not in curves]
 

@@ -176,7 +176,6 @@ def _environment(command: str) -> dict[str, str]:
 def _evaluation(
     appendix: Appendix, folder: Path, archive: bytes, steps: list[StepResult], options: argparse.Namespace
 ) -> Evaluation:
-    """Return the evaluation of an unpacked archive."""
     study = Study(options.results)
     measured = set(study.local["experiment"])
     files_stated, differing = _differing(folder, archive)
@@ -230,7 +229,6 @@ def _comparison(archived: Path, results: Path) -> str:
 
 
 def _machine() -> tuple[str, int]:
-    """Return the processor of this machine, and its cores."""
     cpu = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), "unknown processor")  # fmt: skip
     return cpu, len(affinity.usable_cores())

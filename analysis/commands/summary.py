@@ -180,7 +180,6 @@ def _settings_path(name: str) -> Path:
 
 
 def _write_settings(contests: list[RankedContest], rows: pd.DataFrame, study: Study, path: Path) -> None:
-    """Write the winner's settings. Raises TableError."""
     if len({contest.winner for contest in contests}) > 1:
         raise TableError(f"--write {path.stem}: the models have different winners; choose one with --models (MODELS=)")
     try:

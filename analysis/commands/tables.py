@@ -41,7 +41,6 @@ def run_tables(options: argparse.Namespace) -> int:
 
 
 def _unconfirmed(row: dict) -> dict[str, str]:
-    """Return the cells of a stated number that does not follow, or for which that is not decidable."""
     ends = [row["computed"], row["computed_low"], row["computed_high"]]
     value, low, high = ("" if pd.isna(end) else f"{end:.4g}" for end in ends)
     return {

@@ -261,7 +261,6 @@ def _row(arm: RankedArm, base: str) -> dict[str, str]:
 
 
 def _conclusion(contest: RankedContest, base: str) -> str:
-    """Return the conclusion from the ranking."""
     if contest.winner is None:
         none = f"No arm is significantly faster than {base}"
         undecided = [arm for arm in contest.arms if arm.verdict == "not decidable" and not arm.ratio.has_interval]

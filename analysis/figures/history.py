@@ -65,7 +65,6 @@ def _panel(
 
 
 def _point(axes: Axes, row: PointHistory, position: dict[int, int], offset: float, marker: str) -> None:
-    """Draw one point: its launches, and their mean on each session."""
     by_session = {values.session: values.launches for values in row.sessions}
     first = row.reference.value if row.reference.n else launch_mean(by_session[min(by_session)]).value
     x = np.array([position[number] for number in by_session]) + offset

@@ -75,7 +75,6 @@ def _draw_prediction(axes: Axes, answer: Answer, ranks: np.ndarray, learned: Lea
 
 
 def _draw_bound(axes: Axes, answer: Answer, ranks: np.ndarray) -> None:
-    """Draw the bound of the links, where it is known."""
     along = _along(answer.curve, ranks)
     at = sizes(answer.curve, along, answer.global_batch)
     shortest_s = shortest_step_s(answer.curve, at)

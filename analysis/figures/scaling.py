@@ -182,7 +182,6 @@ def _distribution(axes: Axes, times: Times, style: SeriesStyle, line: str) -> No
 
 
 def _time_axis(axes: Axes, last: bool) -> None:
-    """Set up the axes of a distribution over times in ms."""
     axes.set_xscale("log")  # its limits follow from the times
     low, high = axes.get_xlim()
     subs = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if high / low < 3 else (1, 2, 3, 5) if high / low < 10 else (1, 2, 5)

@@ -260,7 +260,6 @@ def _allreduce_lines(panel_runs: pd.DataFrame, runs: pd.DataFrame, value: str, s
 
 
 def _sizes(axes: Axes, sizes: pd.Series, label: str) -> None:
-    """Set up a logarithmic axis of message sizes in binary units."""
     low, high = int(sizes.min()).bit_length() - 1, int(sizes.max()).bit_length() - 1
     ticks = [1 << k for k in range(low, high + 1, max(1, (high - low) // 5))]
     plots.log_axis(axes, "x", 2, ticks=ticks, name=size_label)

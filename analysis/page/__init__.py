@@ -215,7 +215,6 @@ def _experiments(study: Study, page_figures: Sequence[PageFigure]) -> tuple[list
 
 
 def _experiment(name: str, rows: pd.DataFrame, page_figures: Sequence[PageFigure]) -> dict[str, Any]:
-    """Return the section of one experiment: its summary, its figures, and its runs."""
     runs = rows.drop_duplicates("record").sort_values("record")
     images_per_s = rows[rows["quantity"].eq("images_per_s") & rows["round"].isna()].set_index("record")["value"]
     rounds = {path: counted(n, "round") for path, n in rows.groupby("record")["round"].nunique().items() if n}
@@ -240,7 +239,6 @@ def _experiment(name: str, rows: pd.DataFrame, page_figures: Sequence[PageFigure
 
 
 def _reports(analysed: Analysed, page_figures: Sequence[PageFigure], reports: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the section of each of these reports."""
     recomputed, cited = analysed.recomputed, sources()
     sections = []
     for number in reports:

@@ -105,7 +105,6 @@ def _settled(notices: list[Notice], runs: list[Run]) -> list[Notice]:
 
 
 def _newest(runs: list[Run]) -> list[Run]:
-    """Return the newest generation of each run."""
     newest: dict[tuple[str, str, str, int, int], Run] = {}
     for run in runs:
         newest[run.key] = max(newest.get(run.key, run), run, key=lambda candidate: candidate.generation)

@@ -96,7 +96,6 @@ def _row(cells: pd.Series | pd.DataFrame, position: int | np.integer) -> str:
 
 
 def _bad_cells(column: Column, cells: pd.Series, wrong: pd.Series, problem: str) -> list[str]:
-    """Return a line for each wrong cell."""
     texts = [f"{cell:g}" if isinstance(cell, float) else f"'{cell}'" for cell in cells[wrong]]
     return [
         f"{_row(cells, i)}: {column.name}: {cell} {problem}"

@@ -75,7 +75,6 @@ def _chain(place: str, lines: list[tuple[str, ledger.Line | None]]) -> Iterator[
 
 
 def _without_record(point: Point, begins: Iterable[ledger.Line], ends: Mapping[str, ledger.Line]) -> Iterator[Finding]:
-    """Yield the launches that began and have no record."""
     folders = {name.partition("/")[0] for name in point.names}
     for line in begins:
         name = _run_name(line)

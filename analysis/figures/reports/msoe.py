@@ -72,7 +72,6 @@ _COLOURS = {"T4": (plots.BLUE, "o"), "V100": (plots.RED, "s")}
 
 
 def _over_gpus(rows: pd.DataFrame, style: str = "-") -> list[Line]:
-    """Return a line for each dataset and kind of GPU."""
     lines = []
     for (experiment, gpu), group in rows.groupby(["experiment", "gpu"], sort=False):
         colour, marker = _COLOURS[str(gpu)]

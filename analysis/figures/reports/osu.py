@@ -67,7 +67,6 @@ def _ranks_threads(points: Points) -> Figure:
 
 
 def _batches(axes: Axes, points: Points, published: list[Line]) -> None:
-    """Draw the throughput over the global batch."""
     plots.draw(axes, published + plots.local_lines(points.local, over="global_batch"))
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
     axes.set_ylim(0)
