@@ -25,7 +25,7 @@ from train.record.record import RecordError, RunRecord
 FEW_BYTES = 5e6
 _CHUNKS = 8  # for each of several processes, so that none waits long for the others
 _LARGEST_CHUNK = 64  # records, whose contents come back at once
-_DECODED = 1000  # records, that stay in memory
+_DECODED = 200  # records that stay in memory: one of a large launch in rounds takes megabytes
 
 
 def published(folder: Path = PUBLISHED) -> pd.DataFrame:
