@@ -21,6 +21,10 @@ _MIN_SPLIT = 24  # values
 _INTERPOLATED = 12  # with fewer values the ends are the outermost ones, and between these interpolation knows little
 _LARGEST_EXPONENT = 700.0  # of a double: few launches have ends beyond it at high levels
 
+# Curves may differ in how far their launches do: what they have in common says as much as so many launches more of one,
+# as the prior of a moderated t does (Smyth 2004, doi 10.2202/1544-6115.1027). Simulated in benchmarks/coverage.py.
+_PRIOR_DEGREES = 2
+
 Launches = Sequence[Sequence[float]]  # the values of each launch, in the order of their measurement
 Variation = Literal["between rounds", "between launches"]  # that an interval allows for: the latter is wider
 
@@ -235,10 +239,11 @@ def launches_interval(launches: Launches, level: float = LEVEL, spread: Spread |
     to, back = _scale(measured)
     medians = [to(median(values)) for values in measured]
     centre = fmean(medians)
-    variance, degrees = spread.variance + _rounds_variance(measured), spread.degrees
+    own_degrees = len(measured) - 1
+    variance, degrees = spread.variance + _rounds_variance(measured), min(spread.degrees, own_degrees + _PRIOR_DEGREES)
     # That of one curve may be larger than what all have in common; then it has only the degrees of its own launches.
-    if len(measured) > 1 and (own := statistics.variance(medians)) > variance:
-        variance, degrees = own, len(measured) - 1
+    if own_degrees and (own := statistics.variance(medians)) > variance:
+        variance, degrees = own, own_degrees
     times = student_quantile(level, degrees)
     half = times * math.sqrt(variance / len(measured))
     other_half = times * math.sqrt(variance * (1 + 1 / len(measured)))
@@ -250,9 +255,9 @@ def launches_interval(launches: Launches, level: float = LEVEL, spread: Spread |
 def is_precise(launches: Launches, fraction: float, spread: Spread | None = None) -> bool:
     """Return whether half the width of the interval of `launches_interval` is at most this fraction of the value.
 
-    From three launches on it must be so without the last one too: who stops as soon as an interval looks good claims
-    more than was measured.
+    With no more degrees of freedom than the launches have: who stops as soon as an interval looks good claims more than
+    was measured.
     """
-    subsets = [launches, launches[:-1]] if len(launches) > 2 else [launches]
-    intervals = [launches_interval(subset, spread=spread) for subset in subsets]
-    return all(i is not None and i.half_width_fraction <= fraction for i in intervals)
+    own = spread and replace(spread, degrees=min(spread.degrees, max(1, len(_repeated(launches)) - 1)))
+    interval = launches_interval(launches, spread=own)
+    return interval is not None and interval.half_width_fraction <= fraction

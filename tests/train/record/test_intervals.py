@@ -143,7 +143,8 @@ def test_one_launch_covers_launches_only_where_the_differences_of_others_are_kno
     assert (alone, alone.variation, alone.another) == (median_interval(values[0]), "between rounds", None)
     result = launches_interval(values, spread=Spread(0.0004, 4))
     # Distances 0.08 over 11 degrees, times sqrt(pi / 2): 0.0091151; of a median of twelve pi / 24 of its square.
-    half = 2.77645 * math.sqrt(0.0004 + math.pi / 24 * 0.0091151**2)
+    # Of the four degrees of the others two count: 4.30265.
+    half = 4.30265 * math.sqrt(0.0004 + math.pi / 24 * 0.0091151**2)
     assert (result.variation, math.log(result.high)) == ("between launches", pytest.approx(half, rel=1e-4))
     assert math.log(result.another[1]) == pytest.approx(math.sqrt(2) * half, rel=1e-4)
 
@@ -176,15 +177,22 @@ def test_launches_of_one_value_have_the_interval_of_their_median():
     assert launches_interval([[1.0, 2.0], []]) is None
 
 
-def test_precision_must_hold_without_the_last_launch_too():
-    # Student's t with two degrees of freedom: 4.30 x 1 % of variance between launches, / root of the launches.
-    alike, spread = [1.0, 1.0, 1.0, 1.0], Spread(0.01**2, 2)
-    for launches, half in ((2, 0.0304), (3, 0.0248)):
-        interval = launches_interval([alike] * launches, spread=spread)
-        assert interval.half_width_fraction == pytest.approx(half, abs=1e-4)
-    assert intervals.is_precise([alike] * 3, 0.031, spread)
-    assert not intervals.is_precise([alike] * 3, 0.029, spread)
-    assert intervals.is_precise([alike] * 2, 0.031, spread)
+def test_what_curves_have_in_common_counts_as_two_launches_more():
+    # Three launches whose rounds do not scatter, with 1 % of variance between launches: 2 + 2 of the ten degrees.
+    alike = [[1.0] * 4] * 3
+    assert launches_interval(alike, spread=Spread(0.01**2, 10)).degrees == 4
+    assert launches_interval(alike, spread=Spread(0.01**2, 3)).degrees == 3
+    high = launches_interval(alike, spread=Spread(0.01**2, 10)).high
+    assert math.log(high) == pytest.approx(2.77645 * 0.01 / math.sqrt(3), rel=1e-4)
+
+
+def test_a_curve_is_precise_with_the_degrees_of_its_own_launches():
+    # 1 % of variance between launches: Student's t with one degree 12.71, two 4.303, three 3.182, over the root of the
+    # launches: 8.98, 2.48 and 1.59 %.
+    alike, spread = [1.0, 1.0, 1.0, 1.0], Spread(0.01**2, 10)
+    for launches, half in ((2, 0.0900), (3, 0.0249), (4, 0.0160)):
+        assert intervals.is_precise([alike] * launches, half, spread)
+        assert not intervals.is_precise([alike] * launches, 0.98 * half, spread)
     assert not intervals.is_precise([alike], 0.9, spread)  # too few values for an interval
 
 

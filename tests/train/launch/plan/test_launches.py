@@ -38,12 +38,11 @@ def test_launches_that_agree_are_precise(add_launches):
     assert (two_nodes.n, two_nodes.variation) == (16, "between launches")
 
 
-def test_launches_must_be_precise_without_the_last_one_too(tmp_path, add_launches):
-    """Two launches of one curve have one degree of freedom, whose t is 12.7: only without scatter are they precise."""
-    records = add_launches(*[1.6] * 3)
-    assert all(i.half_width_fraction < 0.05 for i in launches.speedups(records).values())
-    assert not launches.is_precise(records, 0.05)
-    assert launches.is_precise(records, 0.05, spread=Spread(0.0, 4))
+def test_launches_are_precise_by_their_own_degrees_of_freedom(tmp_path, add_launches):
+    """Two launches have one, whose t is 12.7, three two, whose t is 4.3, however many other curves have."""
+    records, spread = add_launches(*[1.6] * 3), Spread(0.01**2, 20)
+    assert not launches.is_precise(records[:2], 0.05, spread)
+    assert launches.is_precise(records, 0.05, spread)
     assert launches.shortfall(Run(curve(tmp_path), 2), records, None) is None  # the goal is reached
 
 
