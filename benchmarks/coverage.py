@@ -10,6 +10,10 @@ launches one more is drawn, and compared with the range in which it is expected.
 The second table is of three curves beside another program on the cores, and of what the kernel counts of it. A launch
 then goes on until enough rounds count (`train.record.disturbance`), or twice as many have passed.
 
+The third table is of one curve on several days, three launches each, that differ from day to day; launches of a day may
+be correlated. It compares what holds on any day with the interval of the launches of one day, and with the one over
+days.
+
 Some lines draw blocks of the real rounds in benchmarks/rounds.csv; its first lines name their origin.
 """
 
@@ -17,6 +21,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import itertools
 import math
 import statistics
 from collections.abc import Callable
@@ -25,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.compare.launches import days_mean
 from benchmarks.common import Rng, Row, merged, options, show
 from train.record import disturbance, intervals
 from train.record.record import CoreUse
@@ -283,6 +289,7 @@ CASES = [
             ("3 launches, 3 curves, rounds scatter by 1 %", 0.01, {"launches": 3, "others": (0.0,) * 2}),
             ("3 launches, 6 curves", 0.04, {"launches": 3, "others": (0.0,) * 5}),
             ("3 to 8 launches, 3 curves", 0.04, {"launches": 3, "others": (0.0,) * 2, "most": 8}),
+            ("3 to 8 launches, 6 curves", 0.04, {"launches": 3, "others": (0.0,) * 5, "most": 8}),
         )
         for between in (0.03, 0.05, 0.10)
     ),
@@ -374,6 +381,37 @@ def simulate_beside(case: Case, curves: int, rng: Rng) -> Row:
     return simulate(case, curves, rng) | {"off with all rounds": f"{100 * off:+.1f} %"}
 
 
+def simulate_days(between: float, correlation: float, days: int, curves: int, rng: Rng) -> Row:
+    """Return how often the interval of one day, and that over days, hold what days have on average.
+
+    between: the spread of days; correlation: of successive launches of a day, which differ by 2 %.
+    """
+    noise, one_day, over_days, widths = proportional(0.04), 0, 0, []
+    for _ in range(curves):
+        levels = [rng.normal(0, between) + _wander(rng, 3, 0.02, correlation) for _ in range(days)]
+        windows = [[noise(rng, 12) for _ in level] for level in levels]
+        ratios = [
+            [(times[:, 0] / times[:, 1] * math.exp(away)).tolist() for times, away in zip(day, level, strict=True)]
+            for day, level in zip(windows, levels, strict=True)
+        ]
+        first, number = (
+            intervals.launches_interval(ratios[0]),
+            days_mean([[*map(statistics.median, day)] for day in ratios]),
+        )
+        assert first is not None
+        one_day += first.low <= 1.0 <= first.high
+        over_days += number.contains(1.0)
+        widths.append((number.high - number.low) / 2 / number.value)
+    return {
+        "days differ by": f"{100 * between:g} %",
+        "correlation within a day": f"{correlation:g}",
+        "days": f"{days}",
+        "the interval of one day holds": f"{one_day / curves:.3f}",
+        "that over days": f"{over_days / curves:.3f}",
+        "half width over days, median": f"{np.median(widths):.3f}",
+    }
+
+
 def main() -> None:
     curves = options("coverage", __doc__, curves=(2000, "simulated for each line")).parse_args().curves
     rng = np.random.default_rng(0)
@@ -382,6 +420,11 @@ def main() -> None:
     print()
     beside_rows = [simulate_beside(case, curves, rng) for case in BESIDE]
     show({"neighbour" if name == "noise" else name: text for name, text in row.items()} for row in beside_rows)
+    print()
+    cases = itertools.product((0.0, 0.01, 0.03), (0.0, 0.5), (3, 6))
+    show(
+        merged((simulate_days(*case, curves, rng) for case in cases), by=["days differ by", "correlation within a day"])
+    )
     print(f"\nnominal {intervals.LEVEL:.0%}; {curves} curves a line, standard error at most {0.5 / curves**0.5:.3f}")
 
 

@@ -31,7 +31,7 @@ HEAD = """# Results
 Written by `python -m benchmarks.results_page` from records. Brackets hold 95 % intervals.
 [statistics.md](statistics.md) explains them.
 
-- *variation between*: launches, or only rounds of one launch: what the interval allows for.
+- *variation between*: launches of that hour, or only rounds of one launch: what the interval allows for.
 - *another launch*: the range in which the speedup of one more launch is expected.
 """
 

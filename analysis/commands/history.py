@@ -9,7 +9,7 @@ import pandas as pd
 from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.compare import reference, sessions, text
-from analysis.compare.launches import Key, Values
+from analysis.compare.launches import Key, Values, launch_mean
 from analysis.compare.provenance import merged
 from analysis.compare.reference import Reference
 from analysis.compare.sessions import History, MachineHistory, Session
@@ -66,7 +66,8 @@ def _machine_text(machine: MachineHistory) -> str:
     table = text.session_table(machine)
     if len(machine.sessions) == 1:
         return f"{table}\n\none session: nothing to compare with yet; FORCE=1 measures the same points again"
-    return "\n\n".join([table, text.text(text.sections(machine.points, "before", "newest"), {})])
+    compared = text.text(text.sections(machine.points, "before", "newest"), {})
+    return "\n\n".join([table, compared, text.days_text(machine.points)])
 
 
 def _draw(options: argparse.Namespace, history: History) -> None:
@@ -104,7 +105,7 @@ def run_reference(options: argparse.Namespace) -> int:
         raise TableError(f"{options.results}: no point that is a measurement of scaling: {reasons}")
     file.parent.mkdir(parents=True, exist_ok=True)
     files.write_whole(file, reference.dumps(new))
-    print(text.reference_table(new), "", sep="\n")
+    print(text.value_table([(point, launch_mean(point.launches)) for point in new.points], "launches"), "", sep="\n")
     print(f"{file}: {len(new.points)} values of {len(new.records)} launches, {new.first_day} to {new.last_day}; "
           f"a value counts as the same within {100 * new.within:g} %")  # fmt: skip
     if any(len(point.launches) == 1 for point in new.points):

@@ -159,6 +159,7 @@ def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:
 
 
 _ENOUGH_LAUNCHES = 3  # on either side: they show how far launches differ
+LEAST_DAYS = 3  # with Student's t of two days an interval is 13 standard deviations to either side
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,16 @@ def _measured_alike(change: Change, changes: Sequence[Change]) -> list[Change]:
 def launch_mean(values: Sequence[float]) -> Number:
     """Return the mean over launches with Student's interval on the logarithm; one launch has no interval."""
     return student.on_logarithm(student.mean(values)) if values else unknown(n=0)
+
+
+def days_mean(days: Sequence[Sequence[float]]) -> Number:
+    """Return the mean of the means of days, each of its launches, with an interval for the variation between days.
+
+    A day is one value, however many launches it has: these are alike, as nothing of the machine changed between them.
+    Without an interval for fewer than LEAST_DAYS.
+    """
+    number = launch_mean([statistics.fmean(values) for values in days])
+    return replace(number, variation="between days") if len(days) >= LEAST_DAYS else unknown(number.value, number.n)
 
 
 def mean_ratio(before: Sequence[float], now: Sequence[float], older: Sequence[Sequence[float]] = ()) -> Number:

@@ -15,9 +15,10 @@ from typing import Annotated
 import pandas as pd
 
 from analysis.compare import Comparison, corrected
-from analysis.compare.launches import Change, Key, Values, compare_launches, launch_values, within
+from analysis.compare.launches import Change, Key, Values, compare_launches, days_mean, launch_values, within
 from analysis.compare.provenance import Details, Difference, Provenances, details, differences, provenance
-from analysis.documents import Document, about, filled
+from analysis.documents import Document, NumberField, about, filled
+from analysis.stats import Number
 from analysis.table import controls
 from train.record.record import RunRecord
 
@@ -162,6 +163,7 @@ class PointHistory(Comparison):
 
     ranks: int
     sessions: Annotated[Sequence[SessionValues], about("each in which it was measured")]
+    over_days: Annotated[NumberField, about("mean over days since the last update; interval: from three days on")]
 
 
 class MeasuredSession(Document):
@@ -203,16 +205,29 @@ def compare_sessions(sessions: Mapping[str, list[Session]], fraction: float) -> 
         MachineHistory(
             machine=name,
             sessions=_measured_sessions(sessions[name]),
-            points=[_point(key, point, next(rows)) for key, point in values.items()],
+            points=[_point(key, point, next(rows), sessions[name]) for key, point in values.items()],
         )
         for name, values in by_machine.items()
     ]
     return History(within=fraction, machines=machines)
 
 
-def _point(key: Key, values: Values, row: Comparison) -> PointHistory:
+def _point(key: Key, values: Values, row: Comparison, sessions: Sequence[Session]) -> PointHistory:
     by_session = [SessionValues(session=number, launches=launches) for number, launches in values.by_session.items()]
-    return filled(PointHistory, row, ranks=key.ranks, sessions=by_session)
+    return filled(PointHistory, row, ranks=key.ranks, sessions=by_session, over_days=_over_days(values, sessions))
+
+
+def _over_days(values: Values, sessions: Sequence[Session]) -> Number:
+    """Return a point over the days of the machine's newest state, without sessions that are not valid.
+
+    A session belongs to the day on which it began; an update begins a new state.
+    """
+    state = session_states(sessions)[-1]
+    by_day: dict[str, list[float]] = defaultdict(list)
+    for session in sessions:
+        if session.number in state and session.number not in values.invalid:
+            by_day[session.launches[0].started_at[:10]] += values.on([session.number])
+    return days_mean([day for day in by_day.values() if day])
 
 
 def _measured_sessions(sessions: Sequence[Session]) -> list[MeasuredSession]:

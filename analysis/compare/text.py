@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import get_args
 
@@ -10,10 +10,9 @@ from tabulate import tabulate
 
 from analysis import labels
 from analysis.compare import AllowedRange, Comparison, Comparisons, ComparisonVerdict
-from analysis.compare.launches import launch_mean
-from analysis.compare.reference import Reference
-from analysis.compare.sessions import MachineHistory, days
-from analysis.documents import markdown_table, tally
+from analysis.compare.launches import LEAST_DAYS, Key
+from analysis.compare.sessions import MachineHistory, PointHistory, days
+from analysis.documents import counted, markdown_table, tally
 from analysis.stats import Number
 
 WIDTH = 110
@@ -171,10 +170,10 @@ def session_table(history: MachineHistory) -> str:
     return "\n".join(lines)
 
 
-def reference_table(reference: Reference) -> str:
-    """Return a table of the points of a reference with their intervals."""
+def value_table(values: Iterable[tuple[Key | PointHistory, Number]], unit_of_n: str) -> str:
+    """Return a table of the values of points with their intervals; `unit_of_n`: what their n counts."""
     cells = []
-    for point in reference.points:
+    for point, number in values:
         name, unit, factor = display(point.quantity)
         cells.append(
             {
@@ -182,11 +181,23 @@ def reference_table(reference: Reference) -> str:
                 "model": subject(point.model, point.quantity),
                 "point": point.point,
                 "quantity": f"{name} [{unit}]" if unit else name,
-                "value (95 % interval)": str(launch_mean([factor * value for value in point.launches])),
-                "launches": len(point.launches),
+                "value (95 % interval)": str(number.scaled(factor)),
+                unit_of_n: number.n,
             }
         )
     return tabulate(cells, headers="keys", disable_numparse=True)
+
+
+def days_text(points: Sequence[PointHistory]) -> str:
+    """Return the values of points over days; until there are enough, how many are missing."""
+    values = [(point, point.over_days) for point in points if point.over_days.has_interval]
+    if values:
+        return f"== for any day: mean over days, interval between days\n\n{value_table(values, 'days')}"
+    known = max((point.over_days.n for point in points), default=0)
+    return wrapped(
+        f"What holds on any day needs {LEAST_DAYS} days with the same commit and versions (there is "
+        f"{counted(known, 'day')}): until then intervals are about the launches that were made."
+    )
 
 
 def text(tables: Sequence[Section], notes: Mapping[str, Sequence[str]]) -> str:

@@ -16,8 +16,8 @@ LEVEL = intervals.LEVEL
 # The variation that an interval allows for, the narrowest first; "": there is no interval. `between cases`: as many
 # would hold on average. `about the fit`: scatter of the points. `between machines`: as calibrated on several.
 Variation = Literal[
-    "", "between cases", "between steps", "between rounds", "about the fit", "between launches", "between machines",
-    "rounding",
+    "", "between cases", "between steps", "between rounds", "about the fit", "between launches", "between days",
+    "between machines", "rounding",
 ]  # fmt: skip
 
 Ends = tuple[float, float]

@@ -1,4 +1,5 @@
 import math
+import statistics
 
 import pytest
 
@@ -166,6 +167,35 @@ def test_a_measured_state_of_a_host_is_no_change_and_a_setting_is_one(tmp_path):
         save(run, tmp_path)
     changes = sessions.changed(*sessions_in(tmp_path))
     assert changes == [Difference("environment.hosts.state.governor", "powersave", "performance")]
+
+
+def over_days(folder):
+    (machine,) = sessions.compare_sessions({"machine": sessions_in(folder)}, 0.05).machines
+    return {(point.point, point.quantity): point.over_days for point in machine.points}
+
+
+def test_from_three_days_on_a_value_has_an_interval_for_other_days_worked_by_hand(tmp_path):
+    for number, slower in enumerate((1.0, 1.02, 0.98)):
+        month(tmp_path, number, slower=slower)
+    one = over_days(tmp_path)["1 node", "images_per_s"]
+    # The means of the days are a rate times 1, 1/1.02 and 1/0.98: relative standard error of their mean 1.155 %; the
+    # launches within a day, which differ by up to 0.8 %, do not count. t(0.975, 2) = 4.303.
+    of_a_day = 16 * (1 / 1.004 + 1 / 0.996 + 1 / 1.002) / 3
+    means = [of_a_day / slower for slower in (1.0, 1.02, 0.98)]
+    error = statistics.stdev(means) / math.sqrt(3) / statistics.fmean(means)
+    assert (one.value, one.n, one.variation) == (pytest.approx(statistics.fmean(means)), 3, "between days")
+    assert one.high / one.value == pytest.approx(math.exp(4.302653 * error))
+
+
+def test_two_days_or_sessions_of_one_day_or_before_an_update_have_none(tmp_path):
+    month(tmp_path, 0, commit="b" * 40)
+    for number in (1, 2):
+        month(tmp_path, number)
+    for nodes in (1, 2):  # the same day as the last session
+        save_launch(tmp_path / "again", "2026-03-03T20:00:00Z", nodes=nodes)
+    assert len(sessions_in(tmp_path)) == 4
+    one = over_days(tmp_path)["1 node", "images_per_s"]
+    assert (one.n, one.has_interval) == (2, False)
 
 
 HUNDRED = [100.0, 100.3, 99.8]
