@@ -43,7 +43,7 @@ def fixed_cost(table: pd.DataFrame) -> Iterator[Finding]:
         last = fitting.iloc[-1]
         by_speed, by_time = last["speedup_throughput"], last["speedup_wall_time"]
         lost = metrics.change_fraction(by_speed, by_time)
-        if lost < -limit("graded_serious") and explained.hides_speedup:
+        if lost < -limit("graded_serious") and explained.model.speeds and explained.has_cost_beyond_steps:
             row = _row(last.to_dict(), rows)
             grade: Severity = (
                 "note" if not row["report"] else "serious" if lost < -limit("apart_serious") else "warning"

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from analysis import TableError, metrics
-from analysis.curves import ranks_in_words
 from analysis.documents import counted
 from analysis.explain import line, runs
 from analysis.explain.line import EQUAL, FACTOR, OWN, SPEEDS, Line, Model
@@ -23,14 +22,15 @@ from analysis.stats import Number, from_ends, repeats, unknown
 from analysis.stats.student import exponential
 from analysis.thresholds import limit
 
-_TIMES = 4  # a deciding run has so many times the steps of a measured point
+_FEWER, _MORE = 8, 4  # a deciding run has so many times fewer steps than the shortest one; more, if that has few
+_LEAST_RUNS, _MOST_RUNS = 2, 9  # of one alone nobody would see that something delayed it
 
 
 @dataclass(frozen=True)
 class Decider:
-    """The run that would show best what is paid once, and the wall time that each explanation predicts [s]."""
+    """The runs that would show what is paid once: how many, and the wall time that each explanation predicts [s]."""
 
-    change: str  # from a measured point
+    runs: int
     ranks: int
     steps_per_rank: float
     if_fixed_s: float
@@ -48,7 +48,6 @@ class Explanation:
     modelled_s: Number  # the fixed cost by the model: with speeds, the cost beyond the steps
     once_s: Number | None  # the cost that is paid once; None: these runs do not determine it
     by_phases: bool  # whether the phases of local records show it
-    measured_images_per_s: float  # the median measured speed of the runs; NaN: none is used
     images_per_s_per_rank: Number  # the speed that the wall times imply; NaN if there is none
     decider: Decider | None
 
@@ -72,11 +71,6 @@ class Explanation:
         """Return whether the wall times have a cost that measured speeds do not count; None: not decidable."""
         return self._matters(self.modelled_s) if self.model.speeds else self.has_fixed_cost
 
-    @property
-    def hides_speedup(self) -> bool:
-        """Return whether speeds were measured, and the time that they do not count makes the two speedups differ."""
-        return bool(self.model.speeds and self.has_cost_beyond_steps)
-
     def _matters(self, cost: Number) -> bool | None:
         """Return whether a cost is above zero; False only if its interval excludes what would matter."""
         if cost.low > 0:
@@ -86,8 +80,8 @@ class Explanation:
 
     @property
     def shortest_s(self) -> float:
-        """Return the shortest wall time of a point [s]."""
-        return float(self.points["wall_s"].min())
+        """Return the shortest wall time of a point [s], as `runs.shortest_s`."""
+        return runs.shortest_s(self.points)
 
     @property
     def misfits(self) -> pd.DataFrame:
@@ -132,7 +126,6 @@ def explain(table: pd.DataFrame, name: str = "") -> Explanation:
         fit.cost(0),
         once.cost(0) if once else None,
         by_phases,
-        float(model.usable(fitting)[SPEED].median()) if model.speeds else math.nan,
         _implied_speed(model, fit, fitting),
         None,
     )
@@ -236,18 +229,28 @@ def _without_fixed(pair: pd.DataFrame, fit: Line, table: pd.DataFrame) -> tuple[
 
 
 def _decider(table: pd.DataFrame, cost_s: float) -> Decider:
-    """Return the run that shows best what is paid once; `cost_s`: as far as it is known now.
+    """Return the runs that show best what is paid once; `cost_s`: as far as it is known now.
 
-    It is at the shortest run, where a fixed cost is the largest share: with several times its steps, or if several
-    works are known there, the same once more.
+    They are on the ranks of the shortest run, where a fixed cost is the largest share, and have a few of its steps. So
+    many are named that the interval which is then expected excludes what would matter, if there is no fixed cost.
     """
-    shortest = table.iloc[int(table["wall_s"].to_numpy().argmin())]
-    times = 1 if shortest["group"] in set(OWN.usable(table)["group"]) else _TIMES
-    wall_s, ranks = float(shortest["wall_s"]), ranks_in_words(shortest["ranks"])
-    fixed_s = min(max(cost_s, 0.0), wall_s)
-    change = f"{times} times the steps on {ranks}" if times > 1 else f"the shortest once more, on {ranks}"
-    if_fixed_s, steps = fixed_s + times * (wall_s - fixed_s), times * float(shortest["steps_per_rank"])
-    return Decider(change, int(shortest["ranks"]), steps, if_fixed_s, times * wall_s)
+    shortest = table[table["wall_s"].eq(runs.shortest_s(table))].iloc[0]
+    wall_s, steps = float(shortest["wall_s"]), float(shortest["steps_per_rank"])
+    steps_then = max(1.0, steps // _FEWER) if steps > runs.PROBE else _MORE * steps
+    share, fixed_s = steps_then / steps, min(max(cost_s, 0.0), wall_s)
+    if_fixed_s = fixed_s + share * (wall_s - fixed_s)
+    images = share * float(shortest["images_per_rank"])
+    more = shortest.to_dict() | {"steps_per_rank": steps_then, "images_per_rank": images, "wall_s": if_fixed_s}
+
+    def decides(count: int) -> bool:
+        expected = line.paid_once(pd.concat([table, pd.DataFrame([more] * count)], ignore_index=True))
+        if expected is None:
+            return False
+        cost = expected.cost(0)
+        return cost.high - cost.low < 2 * limit("graded_serious") * wall_s
+
+    count = next(filter(decides, range(_LEAST_RUNS, _MOST_RUNS)), _MOST_RUNS)
+    return Decider(count, int(shortest["ranks"]), steps_then, if_fixed_s, share * wall_s)
 
 
 def beyond_ideal(points: pd.DataFrame, column: str) -> pd.Series:

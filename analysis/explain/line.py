@@ -1,10 +1,10 @@
 """Wall times as a line: a fixed cost, and a cost of the steps, by weighted least squares.
 
 Five or six times cannot show whether their noise is a constant time or a share of each time. The weights stand between:
-the variance of a time t is proportional to m^2 + t^2, with m the shortest time of the curve. The size of the noise is
-estimated from the residuals and from `wall_time_noise`, the scatter of repeated points in the published reports, which
-counts as `DEGREES` degrees of freedom. So few runs have an interval too, and a line that happens to go through all of
-its points has none that is too narrow.
+the variance of a time t is proportional to m^2 + t^2, with m the shortest time of the curve (`runs.shortest_s`). The
+size of the noise is estimated from the residuals and from `wall_time_noise`, the scatter of repeated points in the
+published reports, which counts as `DEGREES` degrees of freedom. So few runs have an interval too, and a line that
+happens to go through all of its points has none that is too narrow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.explain.runs import SPEED, steps_s
+from analysis.explain.runs import SPEED, shortest_s, steps_s
 from analysis.stats import Number
 from analysis.stats.student import student
 from analysis.thresholds import limit
@@ -55,8 +55,7 @@ class Line:
 
 def deviations_s(runs: pd.DataFrame, others: pd.DataFrame | None = None) -> pd.Series:
     """Return the deviation of each wall time over the share of the noise [s]; `others`: the runs of its curve."""
-    shortest_s = float((runs if others is None else others)["wall_s"].min())
-    return ((shortest_s**2 + runs["wall_s"].astype(float) ** 2) / 2) ** 0.5
+    return ((shortest_s(runs if others is None else others) ** 2 + runs["wall_s"].astype(float) ** 2) / 2) ** 0.5
 
 
 def fitted(design: Array, times_s: Array, deviations: Array, runs: pd.Index | None = None) -> Line | None:

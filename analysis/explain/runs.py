@@ -23,6 +23,7 @@ from analysis.user_table.tidy import settings
 NEEDED = ("ranks", "steps_per_rank", "batch_per_rank", "wall_s")
 SPEED = "images_per_s_per_rank"
 POINT = ["ranks", "steps_per_rank", "batch_per_rank"]
+PROBE = 4
 PHASES = ("broadcast", "first_step", "warm_up", "timed")
 # The columns that identify a run, if the tidy table has them.
 _RUN = ["experiment", "run", "model", "series", "axis_value", "ranks", "batch_per_rank", "repeat", "seed", "record"]
@@ -171,6 +172,16 @@ def phases(runs: pd.DataFrame) -> pd.DataFrame:
 def steps_s(runs: pd.DataFrame) -> pd.Series:
     """Return the time of the steps of each run at its measured speed [s]; NaN if the speed is not known."""
     return metrics.step_s(runs["images_per_rank"], runs[SPEED])
+
+
+def shortest_s(runs: pd.DataFrame) -> float:
+    """Return the shortest wall time of the runs [s], without runs made only to find the fixed cost.
+
+    These have less than 1 / PROBE of the images of the longest run on as many ranks: nobody asks for their speedup.
+    """
+    images = runs["images_per_rank"]
+    is_probe = images * PROBE < images.groupby(runs["ranks"]).transform("max")
+    return float(runs["wall_s"].mask(is_probe).min())
 
 
 @dataclass(frozen=True)

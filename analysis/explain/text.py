@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from analysis import metrics
 from analysis.curves import ranks_in_words
-from analysis.documents import Document, NumberField, about, optional
+from analysis.documents import Document, NumberField, about, counted, optional
 from analysis.explain import Explanation, beyond_ideal
 from analysis.explain.line import EQUAL, FACTOR
 from analysis.explain.runs import SPEED, Contradiction
@@ -76,11 +76,13 @@ def _once(explained: Explanation) -> Iterator[str]:
 
 
 def _deciding(explained: Explanation) -> Iterator[str]:
-    """Yield the deciding run, and the wall times that each explanation predicts."""
+    """Yield the deciding runs, and the wall times that each explanation predicts."""
     if run := explained.decider:
-        seconds = f"{run.if_fixed_s:.3g} s if the fixed cost is paid once; {run.if_recurring_s:.3g} s if it recurs"
-        more = f": {seconds} with the steps" if run.if_fixed_s < run.if_recurring_s else ""
-        yield f"One run would decide, {run.change} ({run.steps_per_rank:g} steps a rank){more}."
+        yield (
+            f"{run.runs} runs of {counted(run.steps_per_rank, 'step')} a rank on {ranks_in_words(run.ranks)} would "
+            f"decide: {run.if_fixed_s:.3g} s if the fixed cost is paid once; {run.if_recurring_s:.3g} s if all recurs "
+            "with the steps."
+        )
 
 
 def _speedups(explained: Explanation) -> Iterator[str]:
@@ -88,7 +90,7 @@ def _speedups(explained: Explanation) -> Iterator[str]:
     points = points[~points["misfit"]]
     if points.empty:
         return
-    top = points.iloc[-1]
+    top = points[points["ranks"].eq(points["ranks"].max())].iloc[0]  # of several works the largest
     speed = "" if math.isnan(top["speedup_throughput"]) else f"{top['speedup_throughput']:.1f}x by speed, "
     low, high = top["speedup_without_fixed_low"], top["speedup_without_fixed_high"]
     interval = f" ({low:.1f} or more)" if math.isnan(high) else f" ({low:.1f} to {high:.1f})"
@@ -102,38 +104,22 @@ def _speedups(explained: Explanation) -> Iterator[str]:
 
 def _beyond_ideal(explained: Explanation) -> Iterator[str]:
     points = explained.points
-    above = points[beyond_ideal(points, "speedup_without_fixed")]
-    if len(above):
-        yield (
-            f"The speedup without the fixed cost is above the ideal: {_above(above, 'speedup_without_fixed')}. The "
-            "fixed cost differs there, or an image takes less time on more ranks."
-        )
-    above = points[beyond_ideal(points, "speedup_throughput")]
-    if len(above):
-        yield (
-            f"The speedup by speed is above the ideal: {_above(above, 'speedup_throughput')}. Check the speed at the "
-            "fewest ranks, the base of all others."
-        )
-
-
-def _above(points: pd.DataFrame, column: str) -> str:
-    return _enumeration(
-        [
-            f"{point[column]:.3g}x on {point['ranks']} (ideal {point['ideal']:.3g}x)"
-            for point in points.to_dict("records")
-        ]
-    )
-
-
-def _enumeration(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    for column, name, meaning in (
+        ("speedup_without_fixed", "without the fixed cost",
+         "The fixed cost differs there, or an image takes less time on more ranks."),
+        ("speedup_throughput", "by speed", "Check the speed at the fewest ranks, the base of all others."),
+    ):  # fmt: skip
+        above = points[beyond_ideal(points, column)].to_dict("records")
+        values = [f"{point[column]:.3g}x on {point['ranks']} (ideal {point['ideal']:.3g}x)" for point in above]
+        if values:
+            yield f"The speedup {name} is above the ideal: {', '.join(values)}. {meaning}"
 
 
 def _speed(explained: Explanation) -> Iterator[str]:
-    implied, measured = explained.images_per_s_per_rank, explained.measured_images_per_s
-    if math.isnan(measured) or not implied.has_interval:
+    implied, used = explained.images_per_s_per_rank, explained.points.loc[explained.points["used"], SPEED]
+    if not explained.model.speeds or not implied.has_interval:
         return
-    used = explained.points.loc[explained.points["used"], SPEED]
+    measured = float(used.median())
     off = metrics.change_fraction(implied.value, measured)
     agree = "they agree" if implied.contains(measured) else "these runs are too few to show which is right"
     yield (
@@ -283,7 +269,7 @@ class ExplainedCurve(Document):
     fixed_s: Annotated[NumberField, about("the cost that is paid once; not decidable: by the model")]
     cost_beyond_steps: Annotated[FixedCostPaid, about("whether measured speeds leave a part of the wall times")]
     beyond_steps_s: Annotated[NumberField | None, about("this part; null: no speeds")]
-    decided_by: Annotated[str | None, about("the run that would decide; null: decided")]
+    decided_by: Annotated[str | None, about("the runs that would decide; null: decided")]
     assumes: Annotated[str, about("what the model assumes of the time per image")]
     images_per_s_per_rank_implied: Annotated[NumberField | None, about("the speed that the wall times imply")]
     findings: Annotated[Sequence[Contradiction], about("contradictory numbers")]

@@ -60,27 +60,46 @@ def test_where_the_time_per_image_grows_the_measured_speeds_give_the_cost_beyond
     assert result.points["speedup_without_fixed"].iloc[-1] == pytest.approx(32 / 1.75, rel=0.02)
 
 
-def test_one_work_at_each_number_of_ranks_is_not_decidable_and_the_run_that_decides_is_named():
-    """4 times the 16 steps on 32 ranks: 12 s and 64 steps, as long as those of 1.75 ranks, or 4 times the wall time."""
-    runs_with_growth = growing(0.15)[1]
-    result = explain.explain(runs_with_growth)
+@pytest.mark.parametrize("fixed_s", [12.0, 0.0])
+def test_one_work_at_each_number_of_ranks_is_not_decidable_and_the_run_that_decides_is_named(fixed_s):
+    """An eighth of the 16 steps on 32 ranks; what is not fixed recurs: contention of 12 s, or of 24 s, at 512 steps."""
+    ranks = np.array([1, 2, 4, 8, 16, 32])
+    one_work = curve(ranks, 512 // ranks, (fixed_s + 24 + 192 / ranks) * (1 + 0.005 * NOISE[:6]))
+    result = explain.explain(one_work)
+    decider = result.decider
     assert result.has_fixed_cost is None
-    assert (result.decider.ranks, result.decider.steps_per_rank) == (32, 64)
-    assert result.decider.if_recurring_s == pytest.approx(4 * runs_with_growth["wall_s"].iloc[-1])
-    more = curve([32], [64], [12 + 64 * 64 * 1.75 / 170])
-    decided = explain.explain(pd.concat([runs_with_growth, more], ignore_index=True))
-    assert decided.has_fixed_cost is True
-    assert decided.fixed_s.contains(12)
-    # The same steps, all of whose time recurs: contention of 48 s at every point.
-    recurring = runs_with_growth.assign(wall_s=(48 + 192 / runs_with_growth["ranks"]) * (1 + 0.005 * NOISE[:6]))
-    more = curve([32], [64], [4 * (48 + 192 / 32)])
-    decided = explain.explain(pd.concat([recurring, more], ignore_index=True))
-    assert not decided.has_fixed_cost
-    assert decided.fixed_s.contains(0)
+    assert (decider.runs, decider.ranks, decider.steps_per_rank) == (2, 32, 2)
+    assert decider.if_recurring_s == pytest.approx(one_work["wall_s"].iloc[-1] / 8)
+    more = curve([32, 32], [2, 2], fixed_s + (24 + 192 / 32) / 8 * (1 + 0.005 * NOISE[6:8]))
+    decided = explain.explain(pd.concat([one_work, more], ignore_index=True))
+    assert decided.has_fixed_cost is (fixed_s > 0)
+    assert decided.fixed_s.contains(fixed_s)
+
+
+def test_a_shortest_run_of_few_steps_is_decided_by_a_longer_one():
+    ranks = np.array([1, 2, 4, 8])
+    decider = explain.explain(curve(ranks, 32 // ranks, (12 + 192 / ranks) * (1 + 0.005 * NOISE[:4]))).decider
+    assert (decider.ranks, decider.steps_per_rank) == (8, 16)
+
+
+def test_more_runs_are_named_if_one_is_not_expected_to_exclude_what_would_matter():
+    exact = growing(0.0, fixed_s=0.0, noise=0.0)[1]
+    noisy = pd.concat([exact.assign(wall_s=factor * exact["wall_s"]) for factor in (0.9, 1.1)])
+    assert 2 < explain.explain(noisy).decider.runs <= 9
+
+
+def test_a_run_of_a_few_steps_is_not_the_shortest_time_and_has_no_speedup_in_the_text():
+    """The largest work on 32 ranks is that of 16 steps, of 18 s: what would matter is 10 % of it."""
+    one_work = growing(0.0)[0]
+    probed = pd.concat([one_work, curve([32], [2], [12 + 2 * 64 / 170], speed=170.0)], ignore_index=True)
+    result = explain.explain(probed)
+    assert result.shortest_s == pytest.approx(one_work["wall_s"].iloc[-1])
+    by_time = one_work["wall_s"].iloc[0] / one_work["wall_s"].iloc[-1]
+    assert f"On 32 ranks: 32.0x by speed, {by_time:.1f}x by wall time" in sentences(result)
 
 
 def test_no_only_if_the_interval_excludes_what_would_matter():
-    """Of 5 % of 6.4 s: 0.32 s."""
+    """10 % of 6.4 s: 0.64 s."""
     ranks, steps = np.repeat([1, 2, 4], 3), np.tile([100, 200, 400], 3)
     wall_s = steps * 64 * 0.001 * (1 + 0.02 * NOISE)
     assert explain.explain(curve(ranks, steps, wall_s)).has_fixed_cost is False

@@ -24,10 +24,10 @@ def test_the_sentences_say_what_the_speed_leaves_out_and_how_that_is_known():
     # 2 % of noise, in 2 of 6 degrees: 4 s, give or take t(6) x 1.2 % x 9.6 s / sqrt 5 or so.
     assert re.fullmatch(r"They differ because 4 s \(3\.\d+ to 4\.\d+\) of each run are beyond its steps at .*", why)
     assert once.startswith("Whether that is paid once cannot be decided: no number of ranks has several works")
-    # 4 times the 20 steps of 32 ranks: 4 s and 8 s, or 4 x 6 s.
+    # An eighth of the 20 steps of 32 ranks, which take 6 s: 4 s and 0.2 s, or a tenth of 6 s.
     assert decider == (
-        "One run would decide, 4 times the steps on 32 ranks (80 steps a rank): 12 s if the fixed cost is paid once; "
-        "24 s if it recurs with the steps."
+        "2 runs of 2 steps a rank on 32 ranks would decide: 4.2 s if the fixed cost is paid once; 0.6 s if all recurs "
+        "with the steps."
     )
     assert "On 32 ranks: 16.0x by speed, 6.0x by wall time, 16.0x by wall time without the fixed cost" in speedups
     assert "imply 100 images/s a rank" in speed
@@ -85,7 +85,7 @@ def as_json(points):
 def test_a_number_with_an_interval_has_its_level_and_n():
     document = as_json(POINTS)
     assert (document["cost_beyond_steps"], document["fixed_cost_paid"]) == ("yes", "not decidable")
-    assert document["decided_by"].startswith("One run would decide, 4 times the steps on 32 ranks")
+    assert document["decided_by"].startswith("2 runs of 2 steps a rank on 32 ranks would decide")
     fixed_s = document["fixed_s"]
     assert (fixed_s["value"], fixed_s["level"], fixed_s["n"]) == (pytest.approx(4), 0.95, 5)
     assert document["beyond_steps_s"] == fixed_s
