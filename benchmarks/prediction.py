@@ -155,7 +155,7 @@ def simulate(physics: Callable[[Rng, int], StepTime], learned: Learned, curves: 
         rates = sizes / physics(rng, per_node)(sizes) * np.exp(rng.normal(0, noise, len(sizes)))
         n, ones = len(POINTS), np.ones(len(POINTS))
         unknown, saturates = np.full(n, np.nan), physics is server
-        curve = Curve("", "", "", POINTS, ones, rates[:n], unknown, ones, float(per_node), may_saturate=saturates)
+        curve = Curve("", "", "", POINTS, ones, rates[:n], unknown, float(per_node), may_saturate=saturates)
         predicted = predict(curve, weak(curve, TARGETS), learned)
         held = (predicted.low <= rates[n:]) & (rates[n:] <= predicted.high)
         rows.append((abs(predicted.images_per_s / rates[n:] - 1), held))

@@ -18,7 +18,7 @@ import numpy as np
 from analysis import metrics
 from analysis.thresholds import limit
 
-_ARRAYS = ("ranks", "batch", "images_per_s", "spread", "repeats")
+_ARRAYS = ("ranks", "batch", "images_per_s", "spread")
 
 
 SHARED_CORES = "ranks shared cores"  # on this machine; not with more hosts
@@ -47,7 +47,6 @@ class Curve:
     batch: np.ndarray  # images of a rank in one step; 1 where it is not known
     images_per_s: np.ndarray  # of the whole job
     spread: np.ndarray  # standard error of images_per_s, as a fraction; NaN where it is not known
-    repeats: np.ndarray  # measurements behind each point
     ranks_per_node: float = math.nan  # NaN: not known
     obstacles: tuple[Obstacle, ...] = ()
     compute_s: float = math.nan  # the step without allreduce; NaN: not measured

@@ -106,7 +106,6 @@ def _with(curve: Curve, ranks: float) -> Curve:
     step_s = float(np.exp(extrapolated(curve, at)[0]))
     rate = metrics.job_total(metrics.rate(batch, step_s), ranks)
     row = {"ranks": ranks, "batch": batch, "images_per_s": rate, "spread": math.nan}
-    row |= {"repeats": float(np.median(curve.repeats))}
     order = np.argsort(np.append(curve.ranks, ranks), kind="stable")
     more: dict[str, Any] = {name: np.append(getattr(curve, name), value)[order] for name, value in row.items()}
     return replace(curve, **more)

@@ -64,18 +64,13 @@ def _run_curves(table: UserTable) -> Iterator[Curve]:
 
 
 def _run_points(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the points of runs: repeats of one size averaged, with their number in n."""
-    columns = {name: _numbers(runs, name) for name in ("ranks", "batch_per_rank", "n", "low", "high")}
+    """Return the points of runs: repeats of one size averaged."""
+    columns = {name: _numbers(runs, name) for name in ("ranks", "batch_per_rank", "low", "high")}
     points = pd.DataFrame({**columns, "images_per_s": runs["rate"].to_numpy(float)}, runs.index)
     points["spread"] = (points["high"] - points["low"]) / _ERRORS_BETWEEN_ENDS / points["images_per_s"]
     size = points.groupby(["ranks", "batch_per_rank"], dropna=False)
-    count = size["n"].transform("sum").where(points["n"].notna(), size["ranks"].transform("size").astype(float))
     alone = size["ranks"].transform("size").eq(1)
-    points = points.assign(
-        n=points["n"].where(alone, count),
-        images_per_s=size["images_per_s"].transform("mean"),
-        spread=points["spread"].where(alone),
-    )
+    points = points.assign(images_per_s=size["images_per_s"].transform("mean"), spread=points["spread"].where(alone))
     return points.drop_duplicates(["ranks", "batch_per_rank"])
 
 
@@ -107,7 +102,7 @@ def _by_batch(points: pd.DataFrame) -> Iterator[tuple[float, pd.DataFrame]]:
 
 
 def _curve(points: pd.DataFrame, **fields: Any) -> Curve:
-    """Return a curve of points with the columns ranks, images_per_s, batch_per_rank, spread, n (NaN: not known)."""
+    """Return a curve of points with the columns ranks, images_per_s, batch_per_rank, spread (NaN: not known)."""
     points = points.sort_values(["ranks", "batch_per_rank"], kind="stable")
     batch = points["batch_per_rank"].to_numpy(float)
     return Curve(
@@ -115,7 +110,6 @@ def _curve(points: pd.DataFrame, **fields: Any) -> Curve:
         batch=np.where(np.isfinite(batch).all(), batch, 1.0),
         images_per_s=points["images_per_s"].to_numpy(float),
         spread=points["spread"].to_numpy(float),
-        repeats=np.nan_to_num(points["n"].to_numpy(float), nan=1.0),
         **fields,
     )
 
@@ -132,7 +126,7 @@ def published(table: pd.DataFrame) -> list[Curve]:
 
 def azure() -> list[Curve]:
     """Return the curves of tf_cnn_benchmarks on Azure, which no report has: they are for calibration."""
-    rows = pd.read_csv(PUBLISHED / "curves" / "azure.csv").assign(batch_per_rank=64.0, spread=math.nan, n=1.0)
+    rows = pd.read_csv(PUBLISHED / "curves" / "azure.csv").assign(batch_per_rank=64.0, spread=math.nan)
     return [
         _curve(points, model=model, name=machine, source=_family(str(machine)), ranks_per_node=4.0)
         for (machine, model), points in rows.groupby(["machine", "model"], sort=False)
@@ -160,9 +154,7 @@ def _points(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows of a tidy table with the columns of `_curve`."""
     ranks, batch, per_node = (rows[name].astype(float) for name in ("ranks", "batch_per_rank", "ranks_per_node"))
     rate = rows["value"].where(~rows["quantity"].isin(PER_RANK), metrics.job_total(rows["value"], ranks))
-    return rows.assign(
-        ranks=ranks, batch_per_rank=batch, ranks_per_node=per_node, images_per_s=rate, spread=math.nan, n=1.0
-    )
+    return rows.assign(ranks=ranks, batch_per_rank=batch, ranks_per_node=per_node, images_per_s=rate, spread=math.nan)
 
 
 def _group(points: pd.DataFrame) -> Curve:
@@ -170,9 +162,8 @@ def _group(points: pd.DataFrame) -> Curve:
     first, update = points.iloc[0], str(points["update"].iloc[0])
     size = ["ranks", "batch_per_rank"]
     if points.duplicated(size).any():
-        repeats = points.groupby(size, dropna=False)["images_per_s"]
-        points = points.assign(images_per_s=repeats.transform("mean"), n=repeats.transform("size").astype(float))
-        points = points.drop_duplicates(size)
+        mean = points.groupby(size, dropna=False)["images_per_s"].transform("mean")
+        points = points.assign(images_per_s=mean).drop_duplicates(size)
     batch = points["batch_per_rank"].dropna().unique()
     setting = [first["gpu"], first["machine"], first["dataset"], f"batch {batch[0]:g}" * (len(batch) == 1), update]
     return _curve(

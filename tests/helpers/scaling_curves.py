@@ -20,4 +20,4 @@ def curve(
     spread = np.asarray(fields.pop("spread", np.full(len(n), np.nan)), float)
     names = {"model": fields.pop("model", "resnet50"), "name": "", "source": fields.pop("source", "a machine")}
     return Curve(**names, ranks=n, batch=batch, images_per_s=n * batch / times, spread=spread,
-                 repeats=np.ones(len(n)), **fields)  # fmt: skip
+                 **fields)  # fmt: skip

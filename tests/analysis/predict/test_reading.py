@@ -36,18 +36,18 @@ def test_how_gradients_are_exchanged_is_known_where_it_is_stated(tmp_path):
         (
             "model,ranks,images_per_s,ranks_per_node,batch_per_rank,n,low,high\n"
             "resnet50,4,380,4,32,12,376,384\nresnet50,1,100,4,32,12,99,101\n",
-            ("resnet50", "batch 32", 4, [12, 12]),
+            ("resnet50", "batch 32", 4),
         ),
         (
             "GPUs,img/sec per GPU,global batch,low,high,wall time\n1,100,32,99,101,9\n4,95,128,94,96,3\n",
-            ("", "batch 32", pytest.approx(math.nan, nan_ok=True), [1, 1]),
+            ("", "batch 32", pytest.approx(math.nan, nan_ok=True)),
         ),
     ],
     ids=["all columns", "the rate of a rank and the batch of all"],
 )
 def test_a_file_with_the_ends_of_an_interval(tmp_path, text, setting):
     (curve,) = read(tmp_path, text)
-    assert (curve.model, curve.name, curve.ranks_per_node, curve.repeats.tolist()) == setting
+    assert (curve.model, curve.name, curve.ranks_per_node) == setting
     assert curve.ranks.tolist() == [1, 4]
     assert curve.images_per_s.tolist() == [100, 380]
     assert curve.step_s == pytest.approx([32 / 100, 32 * 4 / 380])
@@ -71,10 +71,9 @@ def test_a_time_a_speedup_or_an_efficiency_is_a_rate_too(tmp_path, text, rates, 
     assert curve.unit == f"{work or 1}/s"
 
 
-def test_repeats_are_averaged_and_counted(tmp_path):
+def test_repeats_are_averaged(tmp_path):
     (curve,) = read(tmp_path, "ranks,images_per_s\n1,100\n1,110\n2,200\n2,210\n4,400\n")
     assert curve.images_per_s.tolist() == [105, 205, 400]
-    assert curve.repeats.tolist() == [2, 2, 1]
 
 
 def test_one_curve_a_model_and_batch_unless_the_global_batch_is_kept(tmp_path):
@@ -140,7 +139,6 @@ def test_local_records_give_the_interval_batch_and_ranks_per_node(results):
     (curve,) = reading.local(results.table())
     assert (curve.model, curve.ranks.tolist(), curve.batch.tolist()) == ("resnet50", [2, 4, 8], [8, 8, 8])
     assert curve.ranks_per_node == 2
-    assert curve.repeats.tolist() == [6, 6, 6]
     assert curve.spread[0] == pytest.approx(0.05 / 3.92, rel=0.05)  # from the smallest to the largest of six
     assert curve.obstacles == ()
 
