@@ -195,7 +195,7 @@ def days_text(points: Sequence[PointHistory]) -> str:
         return f"== for any day: mean over days, interval between days\n\n{value_table(values, 'days')}"
     known = max((point.over_days.n for point in points), default=0)
     return wrapped(
-        f"What holds on any day needs {LEAST_DAYS} days with the same commit and versions (there is "
+        f"What holds on any day needs {LEAST_DAYS} days with the same commit and versions (so far "
         f"{counted(known, 'day')}): until then intervals are about the launches that were made."
     )
 
