@@ -128,7 +128,7 @@ def folded_table(rows: pd.DataFrame) -> str:
     Each block begins with the columns that tell the rows apart: the first one, and those after it that are needed.
     """
     heads = {str(name): str(name).split("\n") for name in rows}
-    depth = max(map(len, heads.values()))
+    depth = max(map(len, heads.values()), default=0)
     cells: dict[str, list[str]] = {}
     for name, head in heads.items():
         texts = [*map(str, rows[name])]

@@ -31,7 +31,7 @@ class Launch:
     config_hash: str
     machine: hosts.Machine
     software: tuple[tuple[str, str], ...]
-    curve: tuple[tuple[str, Any], ...]  # swept values except the nodes: launches in rounds and their points share them
+    curve: tuple[tuple[str, str], ...]  # swept values except the nodes: launches in rounds and their points share them
     in_rounds: bool
     cores_per_rank: tuple[int, ...]
     divided: tuple[Any, ...]  # how its experiment divides the cores of a node here: swept values
@@ -68,7 +68,7 @@ def launch(run: RunRecord, path: str) -> Launch:
         config_hash=run.config_hash,
         machine=hosts.kinds(environment),
         software=tuple(sorted(software.items())),
-        curve=tuple((key, value) for key, value in run.swept.items() if key != "nodes"),
+        curve=tuple((key, str(value)) for key, value in run.swept.items() if key != "nodes"),
         in_rounds=bool(run.config.get("rounds")),
         cores_per_rank=_cores_per_rank(run),
         divided=tuple(run.config[key] for key in _DIVIDE if key in run.swept or key in run.arm_keys),

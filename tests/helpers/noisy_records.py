@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from tests.helpers.run_records import WEAK, make_record, make_rounds
 from train.record import rounds as in_rounds
 from train.record.parts import Identity, JobEnd, RankPart, assemble
-from train.record.record import AllreduceTimes, CoreUse, Epoch, RunRecord, Window
+from train.record.record import CoreUse, RunRecord, Window
 
 CYCLE_S = 0.02
 _STARTED_AT = 1_764_000_000.0
@@ -73,7 +73,7 @@ def _parts(rng: Rng, timed_s: Sequence[float], fields: Sequence[dict[str, Any]])
     return parts
 
 
-def _assembled(rng: Rng, run: RunRecord, parts: list[RankPart], by_hand: bool = False) -> RunRecord:
+def _assembled(rng: Rng, run: RunRecord, parts: list[RankPart]) -> RunRecord:
     """Return the record that the launcher assembles from these parts, with the identity of `run`."""
     parts[0].environment = run.environment
     run.environment.hosts[0].host = "vm"
@@ -82,15 +82,12 @@ def _assembled(rng: Rng, run: RunRecord, parts: list[RankPart], by_hand: bool = 
         config=run.config, config_hash=run.config_hash, source_digest=run.source_digest, command=run.command,
         learning_rate=run.learning_rate, swept=run.swept, arm=run.arm, role=run.role, arm_keys=run.arm_keys,
     )  # fmt: skip
-    busy_s = max(sum(part.phases_s.values()) for part in parts)
-    job_s = sum(parts[0].phases_s.values()) if by_hand else busy_s + _scattered(rng, 0.4)
+    job_s = max(sum(part.phases_s.values()) for part in parts) + _scattered(rng, 0.4)
     began_s = _STARTED_AT + 1000.0 * run.repeat
-    return assemble(parts, identity, JobEnd(began_s, job_s, cores_shared=False, supervised=not by_hand))
+    return assemble(parts, identity, JobEnd(began_s, job_s, cores_shared=False))
 
 
-def launch(
-    rng: Rng, nodes: int = 2, step_s: float = 0.8, steps: int = 10, by_hand: bool = False, **fields: Any
-) -> RunRecord:
+def launch(rng: Rng, nodes: int = 2, step_s: float = 0.8, steps: int = 10, **fields: Any) -> RunRecord:
     """Return a launch of one point, with warm-up and timed steps."""
     run = make_record(nodes=nodes, steps=steps, warm_up_steps=2, **fields)
     timed, warm_up = _steps(rng, nodes, steps, step_s), _steps(rng, nodes, 2, step_s)
@@ -99,7 +96,7 @@ def launch(
         for i in range(nodes)
     ]
     rank_fields[0]["losses"] = [float(x) for x in rng.uniform(1, 7, steps)]
-    return _assembled(rng, run, _parts(rng, _window_times(rng, timed), rank_fields), by_hand)
+    return _assembled(rng, run, _parts(rng, _window_times(rng, timed), rank_fields))
 
 
 def rounds(rng: Rng, number: int = 12, **fields: Any) -> RunRecord:
@@ -117,44 +114,6 @@ def rounds(rng: Rng, number: int = 12, **fields: Any) -> RunRecord:
     longest_s = 1.4 * sum(window.window_s for window in windows[0])
     timed_s = [longest_s + float(x) for x in rng.uniform(0, 1e-2, ranks)]
     return _assembled(rng, run, _parts(rng, timed_s, [{"windows": rank_windows} for rank_windows in windows]))
-
-
-def epochs(rng: Rng, nodes: int = 2, **fields: Any) -> RunRecord:
-    """Return a training over three epochs of 20 steps of about 1 s."""
-    number, steps = 3, 20
-    expected = [Epoch(i + 1, steps, 20.0, 1.0, 0.5) for i in range(number)]
-    run = make_record(nodes=nodes, epochs=expected, **{"measure.epochs": number, **fields})
-    epoch_steps = [_steps(rng, nodes, steps - (epoch == 0), 1.0) for epoch in range(number)]
-    windows = [_window_times(rng, rank_steps) for rank_steps in epoch_steps]
-    timed = [[time_s for rank_steps in epoch_steps for time_s in rank_steps[rank]] for rank in range(nodes)]
-    parts = _parts(
-        rng, [sum(times_s) for times_s in zip(*windows, strict=True)],
-        [{"step_times_s": step_times_s} for step_times_s in timed],
-    )  # fmt: skip
-    for part in parts:
-        del part.phases_s["warm_up"]
-    first_s = parts[0].phases_s["first_step"]
-    durations = [
-        window[0] + (first_s if epoch == 0 else 0.0) + float(rng.uniform(0, 0.01))
-        for epoch, window in enumerate(windows)
-    ]
-    parts[0].epochs = [Epoch(i + 1, steps, duration, 1.0, 0.5) for i, duration in enumerate(durations)]
-    parts[0].losses = [float(x) for x in rng.uniform(1, 7, number * steps - 1)]
-    return _assembled(rng, run, parts)
-
-
-def sweep(rng: Rng, nodes: int = 2, **fields: Any) -> RunRecord:
-    """Return a sweep of allreduces."""
-    run = make_record(
-        "allreduce_bench", "none", nodes, swept={"nodes": nodes}, allreduce_sweep={"probe_s": 1.0}, **fields
-    )
-    times = {size: _steps(rng, nodes, 20, step_s) for size, step_s in ((1 << 20, 0.02), (1 << 26, 0.2))}
-    windows = [_window_times(rng, rank_times) for rank_times in times.values()]
-    rank_fields = [
-        {"allreduces": [AllreduceTimes(size, rank_times[rank]) for size, rank_times in times.items()]}
-        for rank in range(nodes)
-    ]
-    return _assembled(rng, run, _parts(rng, [sum(times_s) for times_s in zip(*windows, strict=True)], rank_fields))
 
 
 def with_counters(
@@ -187,11 +146,3 @@ def with_counters(
 
 def _ticks(time_s: float) -> float:
     return round(time_s * 100) / 100
-
-
-KINDS: dict[str, Callable[..., RunRecord]] = {
-    "a launch of one point": launch,
-    "a launch in rounds": rounds,
-    "training over epochs": epochs,
-    "a sweep of allreduces": sweep,
-}

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from train.record import bounded, kit, migrations, recorded_config, ticks
-from train.record.recorded_config import Count, Swept
+from train.record.recorded_config import Count, Size, Swept
 
 SCHEMA_VERSION = migrations.VERSION
 RECORD_NAME = "record.json"
@@ -42,6 +42,7 @@ WALL_PHASES = ("broadcast", "first_step", "warm_up", "timed")
 
 _NO_CHECKSUM = "0" * 64
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]  # SHA-256
+Time = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]  # in s; tables have whole seconds of it
 
 # The purpose of an arm. A point is measured for itself. The base: others are compared with it. A control: it shows
 # whether the nodes of the points disturb each other, and how long they compute; it exchanges nothing. In memory: it
@@ -82,7 +83,7 @@ class PlanPosition:
 class AllreduceTimes:
     """Every timed allreduce of one message size in one round, on one rank, in seconds."""
 
-    message_bytes: int
+    message_bytes: Size
     times_s: list[float]
     round: Count = 0
 
@@ -153,7 +154,7 @@ class Window:
 class Usage:
     """The usage of a rank, sample by sample; all lists are of one length."""
 
-    at_s: list[float] = field(default_factory=list)  # since the launch of the job
+    at_s: list[Time] = field(default_factory=list)  # since the launch of the job
     cpu_s: list[float] = field(default_factory=list)  # CPU time of all its threads since it began
     memory_bytes: list[int] = field(default_factory=list)  # resident
     gpu_fraction: list[float | None] = field(default_factory=list)  # of the time, in which a kernel ran; null: no GPU
@@ -277,7 +278,7 @@ class Host:
 
     host: str
     cpu_model: str
-    cores: int
+    cores: Count
     memory_bytes: int
     kernel: str
     gpus: list[str]
@@ -307,8 +308,8 @@ class Environment:
 class Epoch:
     """One pass over the training data. Accuracies are fractions of samples, losses are means over samples."""
 
-    epoch: int
-    steps: int
+    epoch: Count
+    steps: Size
     duration_s: float
     train_loss: float
     train_accuracy: float

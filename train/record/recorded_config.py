@@ -24,7 +24,8 @@ PROGRAM = "program"  # in tables: a user's own program, which joins its processe
 
 # An upper bound, so that loops and lists of a reader end.
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
-_Size = Annotated[int, Meta(ge=0, le=2**53)]  # of images, parameters, bytes
+_Positive = Annotated[int, Meta(ge=1, le=1_000_000)]
+Size = Annotated[int, Meta(ge=0, le=2**53)]  # of images, parameters, bytes
 _Number = Annotated[float, Meta(ge=0, le=1e15)]
 _Name = Annotated[str, Meta(max_length=1000)]
 Swept = dict[str, str | int | float | bool | list[Any] | None]
@@ -63,7 +64,7 @@ class _Named(msgspec.Struct):
 
 class _Model(_Named):
     image_size: Count | None = None
-    parameters: _Size | None = None
+    parameters: Size | None = None
 
 
 class _Distribution(msgspec.Struct):
@@ -72,7 +73,7 @@ class _Distribution(msgspec.Struct):
     controller: _Name = ""
     gradients: _Name = ""
     cycle_time_ms: _Number | None = None
-    backward_passes_per_step: Count = 1
+    backward_passes_per_step: _Positive = 1
     elastic: bool = False
     timeline: bool = False
     servers: Count = 1
@@ -80,16 +81,17 @@ class _Distribution(msgspec.Struct):
 
 
 class _Measure(_Named):
-    warm_up_steps: _Size = 0
-    timed_steps: _Size = 0
+    warm_up_steps: Size = 0
+    timed_steps: Size = 0
     repeats: Count = 0
-    total_steps: _Size | None = None
+    total_steps: Size | None = None
     epochs: Count = 0
     budget_s: _Number | None = None
     compete: bool = False
 
 
 class _Launcher(_Named):
+    cores_fraction: Annotated[float, Meta(gt=0, le=1)] = 1.0
     flat_within_fraction: _Number = 0.0
 
 
@@ -101,28 +103,28 @@ class _Program(_Named):
 
 class _System(_Named):
     cores_per_node: Count | None = None
-    cpu_quota_per_node: _Number | None = None
+    cpu_quota_per_node: Annotated[float, Meta(ge=1e-6, le=1e6)] | None = None
     link_mbit_per_s: _Number | None = None
 
 
 class _Arm(msgspec.Struct):
     name: _Name
-    nodes: Count
-    ranks: Count
-    batch_per_rank: Count
+    nodes: _Positive
+    ranks: _Positive
+    batch_per_rank: _Positive
     arm: _Name | None = None
     allreduce: bool = True
     swept: Swept = {}
     rank_group: Count = 0
     link_mbit_per_s: _Number | None = None
     reads: bool = False
-    backward_passes_per_step: Count = 1
+    backward_passes_per_step: _Positive = 1
 
 
 class _RankGroup(msgspec.Struct):
     settings: dict[str, Any]
     first_rank: Count
-    ranks: Count
+    ranks: _Positive
 
 
 class _AllreduceSweep(msgspec.Struct):
@@ -141,11 +143,11 @@ class _Config(msgspec.Struct):
     tracking: _Named | None = None
     device: _Name = ""
     precision: _Name = ""
-    nodes: Count = 1
-    ranks_per_node: Count = 1
+    nodes: _Positive = 1
+    ranks_per_node: _Positive = 1
     threads_per_rank: Count | None = None
-    batch_per_rank: Count | None = None
-    global_batch: _Size | None = None
+    batch_per_rank: _Positive | None = None
+    global_batch: Size | None = None
     seed: Annotated[int, Meta(ge=-(2**53), le=2**53)] = 0  # a column of the table is read as floating point
     rounds: list[_Arm] | None = None
     rank_groups: list[_RankGroup] | None = None
