@@ -1,5 +1,6 @@
 import multiprocessing
 import sys
+from collections import Counter
 
 import pytest
 
@@ -32,8 +33,11 @@ def opened_records(command, log):
 
 
 @pytest.mark.slow
-def test_a_command_opens_each_record_once(results, tmp_path):
-    """The records are those of a curve in rounds, the points of another curve, and a timeline."""
+def test_a_command_opens_each_record_at_most_three_times(results, tmp_path):
+    """For the table, for its details, and as bytes, to verify its digest.
+
+    The records are those of a curve in rounds, the points of another curve, and a timeline.
+    """
     curve_in_rounds(results.folder)
     for repeat in range(3):
         for nodes in (1, 2):
@@ -53,10 +57,9 @@ def test_a_command_opens_each_record_once(results, tmp_path):
         process.start()
         process.join()
         assert process.exitcode == 0, command
-        times = 2 if command[0] in ("report", "audit") else 1  # the second time as bytes, to verify its digest
-        assert sorted(log.read_text().splitlines()) == sorted([*map(str, record_files(results.folder))] * times), (
-            command
-        )
+        times = Counter(log.read_text().splitlines())
+        assert times.keys() == {*map(str, record_files(results.folder))}, command
+        assert max(times.values()) <= 3, command
 
 
 def test_nothing_is_loaded_before_it_is_asked_for(results, monkeypatch):
