@@ -188,8 +188,8 @@ def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
         if before and larger and len(times_s) >= _MIN_ARMS:
             expected_s = step_s * arm.batch_per_rank / before.batch_per_rank
             with_it_s = round_s + _window_s(config, expected_s)
-            if with_it_s * math.ceil(intervals.MIN_VALUES / config.measure.repeats) > config.launch.rounds_end_s:
-                budget = f"a launch has {config.launch.rounds_end_s:.0f} s"
+            if with_it_s * math.ceil(intervals.MIN_VALUES / config.measure.repeats) > end_s(config):
+                budget = f"a launch has {end_s(config):.0f} s"
                 context.part.add(arms_left_out={arm.name: f"a round with it would take {with_it_s:.0f} s; {budget}"})
                 continue
         times_s[arms] = step_s = _step_s(runner, arms)
@@ -230,6 +230,11 @@ def _window_s(config: RunConfig, step_s: float) -> float:
     return step_s * (steps.timed + steps.untimed)
 
 
+def end_s(config: RunConfig) -> float:
+    """Return when the rounds end, in s after the start of the launch. Tests replace it, to end after so many rounds."""
+    return config.launch.rounds_end_s
+
+
 def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Length], ranks_share_cores: bool) -> None:
     """Measure and record rounds until enough of them count, or the time is over; one at least.
 
@@ -257,6 +262,6 @@ def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Leng
             return
         # All ranks decide alike, by the time of rank 0. Half of the next round may be beyond the end.
         elapsed_s, first_s = reports[0].elapsed_s, reports[0].began_s
-        last_s = max(config.launch.rounds_end_s, first_s + context.rounds.rounds_s)
+        last_s = max(end_s(config), first_s + context.rounds.rounds_s)
         if elapsed_s + (elapsed_s - first_s) / (number + 1) / 2 >= last_s:
             return
