@@ -76,7 +76,8 @@ def alone(folder: Path) -> Iterator[None]:
         finally:
             ended.set()
             beats.join()
-            file.truncate(0)  # not removed: another launch may have it open
+            with suppress(OSError):  # such as a disk that became read-only, which has its own error
+                file.truncate(0)  # not removed: another launch may have it open
 
 
 def _open(path: Path) -> BinaryIO:
