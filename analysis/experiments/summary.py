@@ -61,7 +61,8 @@ class SummaryPoint(Document):
     rounds: Annotated[int, about("how many; 0 for launches")]
     launches: int
     note: Annotated[str, about("for the reader")]
-    images_per_s: Annotated[NumberField, about("of the whole job")]
+    images_per_s: Annotated[NumberField, about("of the whole job, in `unit`")]
+    unit: Annotated[str, about("of the rates: images/s, or another, as tokens/s; 1/s: not known")]
     compute_limit_images_per_s: Annotated[Optional, about("bound by the processors, as the same jobs measured")] = UNSET
     compute_limit_fraction: Annotated[Optional, about("share of it that was reached")] = UNSET
     link_limit_images_per_s: Annotated[Optional, about("bound by the links, as the same jobs measured")] = UNSET
@@ -171,6 +172,7 @@ def answer(local: pd.DataFrame) -> list[SummaryPoint] | list[AllreducePoint]:
             **{name: getattr(point, name) for name in ("series", "rounds", "launches")},
             design="rounds" if point.rounds else "launches",
             note=_remarks(point.runs),
+            unit=labels.rate_unit(point.runs),
             **point.numbers,  # type: ignore[arg-type]
         )
         for point in points(local)
