@@ -129,8 +129,8 @@ def _typed_command(study: Study, curve: Curve) -> list[str]:
     run = study.records[rows["record"].iloc[-1]]
     if run.program:
         return run.typed_command or ["make", "scaling", "COMMAND=..."]
-    kept = [word for word in run.typed_command if not word.startswith("MODELS=")]
-    return [*kept, f"MODELS={curve.model}"] if kept else []
+    words = [word for word in run.typed_command if not word.startswith("MODELS=")]
+    return [*words, f"MODELS={curve.model}"] if words else []
 
 
 def _print_next_points(

@@ -142,8 +142,8 @@ def _next_point(curve: Curve, ranks: float, cost: float, before: _State, after: 
 
 def with_nodes(typed: Sequence[str], nodes: int, *more: str) -> str:
     """Return the command of make that measured a curve, with so many nodes and more variables."""
-    kept = [word for word in typed if not word.startswith(("NODES=", "FORCE=", "ONLY="))]
-    return shlex.join([*kept, f"NODES={nodes}", *more])
+    words = [word for word in typed if not word.startswith(("NODES=", "FORCE=", "ONLY="))]
+    return shlex.join([*words, f"NODES={nodes}", *more])
 
 
 def command(curve: Curve, points: Sequence[NextPoint], experiment: str, typed: Sequence[str] = ()) -> str:

@@ -197,7 +197,7 @@ def _series_curve(runs: pd.DataFrame, without_allreduce: pd.DataFrame, hardware:
     first = runs.to_dict("records")[0]
     points = speedups.curve(runs, "ranks").rename(columns={"size": "ranks", "rate": "images_per_s"})
     program = first["backend"] == recorded_config.PROGRAM
-    # All ranks of a program whose batch is not known share its work, if they have no batch of their own.
+    # A program without a batch per rank divides its global batch among the ranks.
     shares = runs["batch_per_rank"].astype(float).fillna(runs["global_batch"].astype(float) / runs["ranks"])
     batch = shares.groupby(runs["ranks"].astype(float)).first()
     points["batch_per_rank"] = points["ranks"].map(batch)

@@ -30,7 +30,7 @@ class Node:
 
 
 def node(run: RunRecord) -> Node:
-    """Return the hardware of a node of a run: of its own part of the machine, or of a whole host."""
+    """Return the hardware of one node of a run: a share of the machine, or a whole host."""
     config, hosts = run.config, run.environment.hosts if run.environment else []
     gpus = config["ranks_per_node"] if config["device"] == "gpu" else 0
     if quota := config["system"].get("cpu_quota_per_node"):

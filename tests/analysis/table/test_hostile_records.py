@@ -152,21 +152,21 @@ def fault(folder, contents):
 
 def faults(folder):
     """Return which changes of one value an audit or a command does not survive, with its error or status."""
-    made = (
+    built = (
         make_record(nodes=2, epochs=[Epoch(1, 4, 2.0, 1.0, 0.5)]),
         as_sweep(make_record(nodes=2), {1024: [[0.1] * 3] * 2}),
     )
-    texts = [*(path.read_bytes() for path in REAL), *map(record.dumps, made)]
+    texts = [*(path.read_bytes() for path in REAL), *map(record.dumps, built)]
     files = [*itertools.chain(*(mutations.changed(text, EACH) for text in texts))]
-    found = {}
+    errors = {}
     for begin in range(0, len(files), BATCH):
         batch = files[begin : begin + BATCH]
         if fault(folder / "batch", [content for _, content in batch]):
-            found |= {change: error for change, text in batch if (error := fault(folder / "one", [text]))}
-            found.setdefault(f"the batch from {begin}", "")
+            errors |= {change: error for change, text in batch if (error := fault(folder / "one", [text]))}
+            errors.setdefault(f"the batch from {begin}", "")
     some = write(folder / "some", [content for _, content in files[::17]])
     statuses = {command: main([*command.split(), "--results", str(some)]) for command in COMMANDS}
-    return found | {command: status for command, status in statuses.items() if status not in (0, 1, 2)}
+    return errors | {command: status for command, status in statuses.items() if status not in (0, 1, 2)}
 
 
 @pytest.mark.slow
