@@ -80,8 +80,9 @@ endef
 $(foreach name,$(VARIABLES),$(if $(filter-out undefined,$(origin $(name))),$(eval $(call text,$(name)))))
 
 # Settings of other programs: the Python of a module system and its packages (a user's program may need them), pip.conf
-# with user = true, an encoding in which not every name can be written.
-unexport PYTHONHOME $(if $(filter scaling,$(MAKECMDGOALS)),,PYTHONPATH)
+# with user = true, an encoding in which not every name can be written; and no bytecode, without which each rank needs 11
+# instead of 4 s to import TensorFlow.
+unexport PYTHONHOME PYTHONDONTWRITEBYTECODE $(if $(filter scaling,$(MAKECMDGOALS)),,PYTHONPATH)
 export PIP_USER := 0
 export PYTHONUTF8 := 1
 
@@ -245,7 +246,7 @@ format: setup-lint ## format the code
 .PHONY: test
 test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
 	@PYTEST_ADDOPTS="--dist loadfile $(if $(call on,UNIT),-n auto -m 'not end_to_end and not slow',-n 6 --no-loadscope-reorder) $$PYTEST_ARGS" \
-	  env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest $${JUNIT:+"--junitxml=$$JUNIT"}
+	  $(KIT) -m pytest $${JUNIT:+"--junitxml=$$JUNIT"}
 
 .PHONY: test-cluster
 test-cluster: setup ## open a shell on NODES=4 simulated hosts with ssh and Slurm, all on this machine (needs root)
