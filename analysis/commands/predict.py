@@ -68,7 +68,7 @@ def run_predict(options: argparse.Namespace) -> int:
         for curve in curves
     ]
     if options.format == "json":
-        print(documents.text(answers.as_json(predictions)))
+        print(documents.text([target for answer in predictions for target in answer.targets]))
     else:
         accuracy = calibration.accuracy_sentence(calibration.accuracy(published.checks))
         if options.file or options.experiment:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from msgspec import UNSET
 
 from analysis import labels, metrics
 from analysis.figures import plots
 from analysis.predict import LEVEL, Curve, Learned, predict, shortest_step_s
-from analysis.predict.answers import Answer, Target, sizes
+from analysis.predict.answers import Answer, PredictedTarget, sizes
 
 PANELS = 12  # that are drawn: more do not fit a page
 _STEPS = 40
@@ -89,11 +91,11 @@ def _draw_points(axes: Axes, curve: Curve) -> None:
     axes.errorbar(curve.ranks, y, error, fmt="o", color=colour, label="measured", elinewidth=0.8)
 
 
-def _draw_targets(axes: Axes, targets: Sequence[Target], ranks: np.ndarray, colour: str) -> None:
+def _draw_targets(axes: Axes, targets: Sequence[PredictedTarget], ranks: np.ndarray, colour: str) -> None:
     """Draw the predictions at the targets, and measured values there that were left out."""
-    predicted = np.array([target.numbers["images_per_s"].value for target in targets]) / ranks
+    predicted = np.array([target.images_per_s.value for target in targets]) / ranks
     axes.plot(ranks, predicted, "o", mfc="white", mec=colour, label="target")
-    measured = np.array([target.measured for target in targets]) / ranks
+    measured = np.array([math.nan if target.measured is UNSET else target.measured for target in targets]) / ranks
     is_left_out = np.isfinite(measured)
     label = "left out" if is_left_out.any() else None
     axes.plot(ranks[is_left_out], measured[is_left_out], "x", color=plots.BLACK, label=label)

@@ -25,23 +25,6 @@ class Job:
     price: float = math.nan
 
 
-@dataclass(frozen=True)
-class Target:
-    """One number of ranks: its prediction, or `why` there is none."""
-
-    ranks: int
-    batch: float
-    nodes: float  # NaN: not known
-    why: str
-    numbers: dict[str, Number]  # images_per_s, speedup, efficiency; wall_s, cost of a job; empty without a prediction
-    measured: float = math.nan  # images/s, at a point that was left out
-
-    @property
-    def supported(self) -> bool:
-        """Whether the points support a prediction."""
-        return not self.why
-
-
 class PredictedTarget(Document):
     """A curve at one number of ranks."""
 
@@ -66,7 +49,7 @@ class Answer:
     """A curve with its targets."""
 
     curve: Curve
-    targets: list[Target]
+    targets: list[PredictedTarget]
     global_batch: float | None  # the constant global batch; None: the batch of a rank is constant
     fixed_s: Number | None  # of one job, where it is known
 
@@ -102,21 +85,35 @@ def answer(whole: Curve, question: Question, learned: Learned, fixed_s: Number |
     positions = supported.cumsum() - 1  # in the prediction
     targets = []
     for ranks, batch, why, i in zip(at.ranks.tolist(), at.batch.tolist(), reasons, positions, strict=True):
-        numbers = _numbers(curve, prediction, i, question.job, fixed_s) if prediction and not why else {}
-        left_out = _left_out(whole, curve, ranks, batch)
-        targets.append(Target(int(ranks), batch, _nodes(curve, ranks), why, numbers, left_out))
+        numbers = {"images_per_s": unknown(n=len(curve.ranks))}
+        if prediction and not why:
+            numbers = _numbers(curve, prediction, i, question.job, fixed_s)
+        targets.append(
+            PredictedTarget(
+                model=curve.model,
+                ranks=int(ranks),
+                supported=not why,
+                why=why,
+                curve=curve.name,
+                unit=curve.unit,
+                may_saturate=curve.may_saturate,
+                nodes=_nodes(curve, ranks),
+                measured=_left_out(whole, curve, ranks, batch),
+                **numbers,
+            )
+        )
     return Answer(curve, targets, global_batch, fixed_s)
 
 
-def _left_out(whole: Curve, used: Curve, ranks: float, batch: float) -> float:
-    """Return the images/s of the point of this size if it was measured and not used; else NaN."""
+def _left_out(whole: Curve, used: Curve, ranks: float, batch: float) -> float | UnsetType:
+    """Return the images/s of the point of this size if it was measured and not used."""
     at_size = (whole.ranks == ranks) & (whole.batch == batch)
-    return float(whole.images_per_s[at_size][0]) if at_size.any() and ranks not in used.ranks else math.nan
+    return float(whole.images_per_s[at_size][0]) if at_size.any() and ranks not in used.ranks else UNSET
 
 
-def _nodes(curve: Curve, ranks: float) -> float:
-    """Return the nodes that so many ranks take; NaN where the ranks of a node are not known."""
-    return float(curve.nodes(np.array([ranks]))[0]) if math.isfinite(curve.ranks_per_node) else math.nan
+def _nodes(curve: Curve, ranks: float) -> int | None:
+    """Return the nodes that so many ranks take; None where the ranks of a node are not known."""
+    return int(curve.nodes(np.array([ranks]))[0]) if math.isfinite(curve.ranks_per_node) else None
 
 
 def _numbers(
@@ -133,9 +130,8 @@ def _numbers(
     }
     if job:
         numbers["wall_s"] = _wall_s(job.images, rate.scaled(1 / labels.work_and_period(curve.unit)[1]), fixed_s)
-        an_hour = job.price * _nodes(curve, ranks)
-        if math.isfinite(an_hour):
-            numbers["cost"] = numbers["wall_s"].scaled(an_hour / 3600)
+        if (nodes := _nodes(curve, ranks)) and math.isfinite(job.price):
+            numbers["cost"] = numbers["wall_s"].scaled(job.price * nodes / 3600)
     return numbers
 
 
@@ -148,27 +144,6 @@ def _wall_s(images: float, rate: Number, fixed_s: Number | None) -> Number:
         fixed = (max(fixed_s.value, 0.0), max(ends[0], 0.0), ends[1])
     value, low, high = (cost + time for cost, time in zip(fixed, training, strict=True))
     return from_ends(value, low, high, "between machines", rate.n, LEVEL)
-
-
-def as_json(answers: Sequence[Answer]) -> list[PredictedTarget]:
-    """Return the targets of each curve."""
-    return [_target_json(answer.curve, target) for answer in answers for target in answer.targets]
-
-
-def _target_json(curve: Curve, target: Target) -> PredictedTarget:
-    numbers = {"images_per_s": unknown(n=len(curve.ranks)), **target.numbers}
-    return PredictedTarget(
-        model=curve.model,
-        ranks=target.ranks,
-        supported=target.supported,
-        why=target.why,
-        curve=curve.name,
-        unit=curve.unit,
-        may_saturate=curve.may_saturate,
-        nodes=None if math.isnan(target.nodes) else int(target.nodes),
-        measured=UNSET if math.isnan(target.measured) else target.measured,
-        **numbers,
-    )
 
 
 WIDTH = 100
@@ -185,40 +160,38 @@ def report(answers: Sequence[Answer], accuracy: str) -> str:
 
 def table(answers: Sequence[Answer]) -> str:
     """Return the predictions, one line a curve and target."""
-    rows = [_row(answer.curve, target) for answer in answers for target in answer.targets if target.supported]
-    headers = [header for header in _HEADERS if any(row.get(header) for row in rows)]
-    cells = [[row.get(header, "") for header in headers] for row in rows]
+    rows = [_row(target) for answer in answers for target in answer.targets if target.supported]
+    headers = [header for header in rows[0] if any(row[header] for row in rows)]
+    cells = [[row[header] for header in headers] for row in rows]
     units = {answer.curve.unit for answer in answers}
     rate = units.pop() if len(units) == 1 and units != {"1/s"} else "rate"
     headers = [rate if header == "images/s" else header for header in headers]
     return tabulate(cells, headers, disable_numparse=True)
 
 
-_HEADERS = ("model", "curve", "ranks", "images/s", "measured", "speedup", "efficiency", "wall time", "cost")
-
-
-def _row(curve: Curve, target: Target) -> dict[str, str]:
-    numbers = target.numbers
-    row = {
-        "model": curve.model,
-        "curve": "\n".join(textwrap.wrap(curve.name, 24)),
+def _row(target: PredictedTarget) -> dict[str, str]:
+    measured, (factor, unit) = "", (1.0, " s")
+    if target.measured is not UNSET:
+        inside = "inside" if target.images_per_s.contains(target.measured) else "outside"
+        measured = f"{_plain(target.measured, '.4g')}\n({inside})"
+    if target.wall_s and target.wall_s.value >= 7200:
+        factor, unit = 1 / 3600, " h"
+    return {
+        "model": target.model,
+        "curve": "\n".join(textwrap.wrap(target.curve, 24)),
         "ranks": f"{target.ranks}",
-        "images/s": _ends(numbers["images_per_s"], ".4g"),
-        "speedup": _ends(numbers["speedup"], ".3g"),
-        "efficiency": _ends(numbers["efficiency"], ".2f"),
+        "images/s": _ends(target.images_per_s, ".4g"),
+        "measured": measured,
+        "speedup": _ends(target.speedup, ".3g"),
+        "efficiency": _ends(target.efficiency, ".2f"),
+        "wall time": _ends(target.wall_s and target.wall_s.scaled(factor), ".3g", unit),
+        "cost": _ends(target.cost, ".3g"),
     }
-    if not math.isnan(target.measured):
-        inside = "inside" if numbers["images_per_s"].contains(target.measured) else "outside"
-        row["measured"] = f"{_plain(target.measured, '.4g')}\n({inside})"
-    if "wall_s" in numbers:
-        factor, unit = (1 / 3600, " h") if numbers["wall_s"].value >= 7200 else (1.0, " s")
-        row["wall time"] = _ends(numbers["wall_s"].scaled(factor), ".3g", unit)
-    if "cost" in numbers:
-        row["cost"] = _ends(numbers["cost"], ".3g")
-    return row
 
 
-def _ends(number: Number, form: str, unit: str = "") -> str:
+def _ends(number: Number | UnsetType, form: str, unit: str = "") -> str:
+    if not number:
+        return ""
     value, low, high = (_plain(x, form) for x in (number.value, number.low, number.high))
     return f"{value}{unit}\n({low} to {high})"
 
@@ -279,12 +252,12 @@ def _fixed_costs(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield the fixed cost in the wall times, and why a cost is missing: one line for the curves that share it."""
     curves: dict[str, list[str]] = defaultdict(list)
     for answer in answers:
-        if not any("wall_s" in target.numbers for target in answer.targets):
+        if not any(target.wall_s for target in answer.targets):
             continue
         note = "without the fixed cost of a job, which these points do not show"
         if answer.fixed_s is not None:
             note = f"with a fixed cost of {max(answer.fixed_s.value, 0.0):.3g} s a job (make explain)"
-        if math.isnan(answer.targets[-1].nodes):
+        if answer.targets[-1].nodes is None:
             note += "; no cost: ranks_per_node is not known"
         curves[note].append(title(answer.curve))
     for note, titles in curves.items():

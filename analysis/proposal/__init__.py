@@ -265,17 +265,18 @@ def _predicted(
     if not nodes:
         return [], []
     question = Question(tuple(n * per_node for n in nodes))
-    targets = answers.answer(curve, question, learned.learned_for(curve)).targets
+    answer = answers.answer(curve, question, learned.learned_for(curve))
+    batches = answers.sizes(curve, question.ranks, answer.global_batch).batch
     predicted = [
         Row(
-            target.ranks // per_node, target.ranks, largest.batch and round(target.batch),
-            target.numbers["images_per_s"], target.numbers["speedup"], target.numbers["efficiency"],
-            _verdict_name(judge_at(target.numbers["efficiency"], Bounds(low=threshold))), "predicted",
-            _hours(target.numbers["images_per_s"], plan, curve.unit), predicted=True,
+            target.ranks // per_node, target.ranks, largest.batch and round(batch),
+            target.images_per_s, target.speedup, target.efficiency,
+            _verdict_name(judge_at(target.efficiency, Bounds(low=threshold))), "predicted",
+            _hours(target.images_per_s, plan, curve.unit), predicted=True,
         )
-        for target in targets if target.supported
+        for target, batch in zip(answer.targets, batches, strict=True) if target.speedup and target.efficiency
     ]  # fmt: skip
-    reasons = dict.fromkeys(target.why for target in targets if not target.supported)
+    reasons = dict.fromkeys(target.why for target in answer.targets if not target.supported)
     return predicted, [f"no prediction beyond {largest.nodes} nodes: {why}" for why in reasons]
 
 

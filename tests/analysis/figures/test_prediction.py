@@ -17,7 +17,7 @@ def test_a_panel_a_curve_with_points_band_ideal_and_targets():
     assert {"measured", "target", "predicted", "ideal", "90 % interval"} <= set(axes.get_legend_handles_labels()[1])
     targets = next(line for line in axes.lines if line.get_label() == "target")
     assert targets.get_xdata().tolist() == [32, 128]
-    assert targets.get_ydata() == pytest.approx([t.numbers["images_per_s"].value / t.ranks for t in supported.targets])
+    assert targets.get_ydata() == pytest.approx([t.images_per_s.value / t.ranks for t in supported.targets])
     band = axes.collections[0]
     assert np.ptp(band.get_paths()[0].vertices[:, 1]) > 0
 
