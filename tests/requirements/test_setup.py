@@ -2,13 +2,16 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import sysconfig
+import time
 import tomllib
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, shell
 from tests.helpers.programs import write_program
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -135,6 +138,27 @@ def test_of_two_set_ups_at_once_the_second_waits_and_says_so(kit):
     assert log.count("horovod") == 1
     groups = [line.split(" --only-group ")[1:] for line in log if line.startswith("install ")]
     assert groups == ([["cpu"], ["dev"]] if holding is first else [["cpu", "dev"]])
+
+
+def test_ctrl_c_in_the_compilation_is_one_line_and_the_same_command_resumes(kit, monkeypatch):
+    set_up(kit, "analysis")
+    shutil.copy(f"{sys.prefix}/pyvenv.cfg", kit / ".venv")  # the packages of these tests, but the prefix of this kit
+    monkeypatch.setenv("PYTHONPATH", sysconfig.get_path("purelib"))
+    shutil.copy(ROOT / "requirements/compile_horovod.py", kit / "requirements")
+    uv = (kit / "bin/uv").read_text()
+    builds = '"pip uninstall"*) ;;\n"pip install --verbose"*) touch "$LOG.builds"; sleep 60 ;;\n"pip install"*)'
+    write_program(kit / "bin/uv", uv.replace('"pip install"*)', builds))
+    command = ["requirements/setup.sh", ".venv", "cpu"]
+    pipes = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, cwd=kit, start_new_session=True, preexec_fn=shell.heed_ctrl_c, **pipes) as child:
+        while child.poll() is None and not (kit / "log.builds").exists():
+            time.sleep(0.1)
+        os.killpg(child.pid, signal.SIGINT)
+        output, _ = child.communicate()
+    assert (child.returncode, "Traceback" in output) == (130, False)
+    assert output.splitlines()[-1] == "interrupted: nothing is lost, the same command resumes"
+    (kit / "requirements/compile_horovod.py").write_text("")
+    assert set_up(kit, "cpu")[:2] == (0, ["install --only-group cpu"])
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.10", "3.14"])
