@@ -84,7 +84,7 @@ def _without_record(point: Point, begins: Iterable[ledger.Line], ends: Mapping[s
         if name in ends:
             yield _unaccounted(place, "warning", f"{began}, ended {ends[name].status}; no record", _RECORDS, _REMOVED)
         elif name in folders:
-            meaning = "It is in progress, or its launcher was killed or could not write."
+            meaning = "It is in progress, or its launcher ended without a record."
             yield _unaccounted(place, "note", f"{began}; no record", _RECORDS, meaning)
         else:
             yield _unaccounted(place, "warning", f"{began}; nothing of it is left", _RECORDS, _REMOVED)

@@ -1,4 +1,4 @@
-"""Launches whose launcher was killed: the next start writes their records, from what their ranks had measured."""
+"""Launches without a record, as of a killed launcher: the next start writes it, from what their ranks had measured."""
 
 import socket
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from train.record import files, ledger, parts, protocol
 from train.record.parts import JobEnd
 from train.record.record import RECORD_NAME, Failure
 
-REASON = "interrupted: its launcher was killed"
+REASON = "interrupted: its launcher ended without a record"
 
 
 def record_interrupted(points: Iterable[Path]) -> list[str]:
@@ -43,8 +43,8 @@ def _record(folder: Path) -> str:
         )
         save(folder, assignment, config, by_file, end)
     except (ConfigError, OSError, LookupError, TypeError, msgspec.DecodeError) as error:
-        return f"{folder}: {REASON}, and no record can be written: {error}"
-    return f"{folder}: {REASON}; its record has what was measured"
+        return f"{folder}: {REASON}, and none can be written: {error}"
+    return f"{folder}: {REASON}; it now has one of what was measured"
 
 
 def _wait_for_ranks(folder: Path) -> None:

@@ -55,9 +55,9 @@ def test_the_next_start_writes_a_record_of_what_was_measured(tmp_path: Path):
         assert record_interrupted([home]) == []  # it is in progress
         launcher.kill()
     [line] = record_interrupted([home])
-    assert line == f"{folder}: interrupted: its launcher was killed; its record has what was measured"
+    assert line == f"{folder}: interrupted: its launcher ended without a record; it now has one of what was measured"
     [record] = records(tmp_path)
-    assert (record.status, record.failure.reason) == ("failed", "interrupted: its launcher was killed")
+    assert (record.status, record.failure.reason) == ("failed", "interrupted: its launcher ended without a record")
     assert (record.failure.phase, [rank.step_times_s for rank in record.ranks]) == ("timed", [[0.0025, 0.0025]] * 2)
     assert faults(record) == []
     assert [f.rule for f in verify(on_disk([str(folder / "record.json")])) if f.severity != "note"] == []
