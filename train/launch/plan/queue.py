@@ -14,7 +14,7 @@ from pathlib import Path
 
 from train.launch.plan import launches
 from train.launch.plan.launches import Shortfall
-from train.launch.plan.runs import Run, estimate, remaining
+from train.launch.plan.runs import Run, estimate, other_code, remaining
 from train.record import files, intervals, rounds
 from train.record.intervals import Spread
 from train.record.progress import duration
@@ -228,7 +228,7 @@ class Queue:
         self.runs, self._durations = remaining(planned, force)
         self.number = 0
         self.failed: list[str] = []
-        self._planned, self._skipped = planned, len(planned) - len(self.runs)
+        self._planned, self._skipped, self._force = planned, len(planned) - len(self.runs), force
         self._curves = CurveLaunches(planned, force)
         self._budget = self._initial_budget(force)
         if self._budget and not self.runs:
@@ -268,8 +268,8 @@ class Queue:
         return self.runs[self.number + 1 :]
 
     def remarks(self) -> list[str]:
-        """Return remarks before the first run: how many runs are measured already, and how long the others take."""
-        lines = []
+        """Return remarks before the first run: how many are measured, whether by another code; how long others take."""
+        lines = other_code(self._planned) if self.runs and not self._force else []
         if self._skipped:
             lines.append(f"{self._skipped} of {len(self._planned)} runs are measured already; FORCE=1 measures again")
         if self.runs:

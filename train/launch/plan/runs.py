@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ from train.config.checks import check
 from train.config.identity import config_hash
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher
-from train.record import files
+from train.record import files, parts, protocol
 from train.record.progress import duration
 from train.record.record import PlanPosition, Role
 
@@ -151,6 +152,49 @@ def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Durations]:
         if force or not done:
             to_do.append(run)
     return to_do, durations
+
+
+def other_code(runs: Sequence[Run]) -> list[str]:
+    """Return a warning if earlier launches whose measurements count ran with another code; empty if none did.
+
+    Code is train/ and conf/ of this kit, and the files that the command of a user's program names.
+    """
+    here, launches, changed = files.source_files(), [], set[str]()
+    for home in dict.fromkeys(run.home for run in runs):
+        for folder in _counting(home):
+            with suppress(OSError, ValueError):  # a folder without its files, or with damaged ones: the audit names it
+                differ = set(files.differing(protocol.read_assignment(folder).source, here)) | _other_files(folder)
+                launches += [f"{home.parent.name} {folder.name}"] if differ else []
+                changed |= differ
+    if not launches:
+        return []
+    more = f" and {len(launches) - 1} more launches" if len(launches) > 1 else ""
+    names = ", ".join(sorted(changed)[:_NAMED]) + (
+        f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+    )
+    return [
+        f"warning: another code measured {launches[0]}{more}; changed since: {names}. All count together; "
+        "RESULTS=folder keeps the two apart"
+    ]
+
+
+_NAMED = 3  # files in a warning
+
+
+def _counting(home: Path) -> list[Path]:
+    """Return the launches of a point that count: the newest complete one of each repeat, and failed ones' rounds."""
+    complete = [folders[0] for folders in files.completed(home).values()]
+    rest = [folder for folders in files.runs(home).values() for folder in folders if not files.outcome(folder)]
+    return complete + [folder for folder in rest if any(p.windows or p.epochs for p in parts.by_file(folder).values())]
+
+
+def _other_files(run: Path) -> set[str]:
+    """Return the files that the command of a program named in this run and that are not the same now."""
+    outcome, changed = files.outcome(run), set[str]()
+    for path, digest in outcome.program.files.items() if outcome and outcome.program else ():
+        with suppress(OSError):  # it is gone: the check of the program says so
+            changed |= {path} if files.digest(Path(path)) != digest else set()
+    return changed
 
 
 def expected_s(run: Run, durations: Durations) -> float | None:

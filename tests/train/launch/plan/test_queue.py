@@ -6,7 +6,10 @@ from tests.helpers.launched_curves import add, curve
 from tests.helpers.run_records import make_record
 from train.launch.plan.queue import Budget, Cost, CurveLaunches, Queue, RoundsBudget, earlier_launch, launch_cost
 from train.launch.plan.runs import Run
+from train.record import files, protocol
+from train.record.parts import PartWriter
 from train.record.protocol import RoundsTask
+from train.record.record import Window
 
 ALIKE = [1.6] * 4
 DIFFER = ([1.4] * 3, [1.6] * 3, [1.8] * 3)
@@ -78,6 +81,31 @@ def test_only_missing_runs_are_made_unless_all_are_forced(runs, set_left_s):
         "about 2 min for all launches",
     ]
     assert [run.repeat for run in Queue(runs, force=True).runs] == [0, 1, 2]
+
+
+def test_earlier_launches_by_another_code_are_named_before_more_are_made(runs, set_left_s):
+    """The first was interrupted after a round, the second is complete and by this code."""
+    set_left_s(100.0)
+
+    def made(run, source, status="complete"):
+        record = add(run.point, run.repeat, ALIKE, status=status)
+        folder = files.run_folder(run.home, run.repeat, record.generation)
+        protocol.write_assignment(folder, protocol.Assignment({}, "", run.repeat, source, False, False))
+        PartWriter(protocol.part_path(folder, 0, "n", 1), windows=[Window(0, 0, 1.0, [1.0])])
+
+    here = dict(files.source_files())
+    made(runs[0], here | {"train/loop/step.py": "before"}, "failed")
+    made(runs[1], here)
+    assert Queue(runs, force=False).remarks()[0] == (
+        "warning: another code measured tiny-rounds r0; changed since: train/loop/step.py. All count together; "
+        "RESULTS=folder keeps the two apart"
+    )
+    made(runs[2], dict.fromkeys(here, "before"))
+    expected = "warning: another code measured tiny-rounds r2 and 1 more launches; changed since: "
+    assert Queue(runs, force=False).remarks()[0].startswith(expected)
+    assert not any("another code" in line for line in Queue(runs, force=True).remarks())
+    made(runs[0], here)  # nothing is left to do
+    assert Queue(runs, force=False).remarks() == ["3 of 3 runs are measured already; FORCE=1 measures again"]
 
 
 def test_a_budget_below_the_least_time_is_named_with_that_time(runs, set_left_s):
