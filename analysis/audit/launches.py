@@ -61,6 +61,8 @@ def launch(run: RunRecord, path: str) -> Launch:
             "NCCL": environment.nccl or "none",
             "digest of the code": run.source_digest or "none",
         }
+    if run.program:
+        software |= {f"{_FILE}{path}": digest for path, digest in run.program.files.items()}
     return Launch(
         path=path,
         experiment=run.experiment,
@@ -252,6 +254,7 @@ def _by_machine(runs: list[Launch]) -> list[list[Launch]]:
 # A commit may change files that no run uses, and the digest of train/ and conf/ changes with a comment.
 _SOFTWARE: dict[str, Severity] = {"git commit": "note", "digest of the code": "warning"}
 _LIBRARIES = ("MPI", "NCCL")  # which launches without Horovod do not load
+_FILE = "file "  # of a user's program, of which each size may name others
 
 
 def _software_severity(name: str, versions: list[str]) -> Severity:
@@ -262,7 +265,7 @@ def _software_severity(name: str, versions: list[str]) -> Severity:
             return "note"
     if name == "python" and all(hosts.same_minor(versions[0], version) for version in versions):
         return "note"
-    return _SOFTWARE.get(name, "serious")
+    return _SOFTWARE.get(name, "warning" if name.startswith(_FILE) else "serious")
 
 
 @rule(EXPERIMENT_RULES)
@@ -270,7 +273,7 @@ def unequal_software(runs: list[Launch]) -> Iterator[Finding]:
     """Report points of one experiment measured with different software: the software may be the difference."""
     for name in sorted({key for run in runs for key, _ in run.software}):
         versions = sorted({dict(run.software).get(name, "none") for run in runs})
-        if len(versions) - (name in _LIBRARIES and "none" in versions) > 1:
+        if len(versions) - ("none" in versions and (name in _LIBRARIES or name.startswith(_FILE))) > 1:
             stated = f"{name}: {', '.join(version[:12] for version in versions)}"
             grade = _software_severity(name, versions)
             meaning = (

@@ -120,7 +120,7 @@ def _run(
         return failed(why, phase="start")
     for part in parts:
         part.add(phases_s={"timed": time.perf_counter() - began})
-    digests, (read, written) = facts.digests(argv, cwd), facts.file_bytes()
+    digests, (read, written) = facts.digests(argv, cwd, started_at), facts.file_bytes()
     parts[0].add(
         program=ProgramFacts(
             fill(program.command), digests, version, child.libraries, status, counters.use(),

@@ -38,13 +38,16 @@ def first_line(argv: list[str], cwd: Path, stdin: int) -> str:
     return next((line.strip() for line in done.stdout.decode(errors="replace").splitlines() if line.strip()), "")
 
 
-def digests(argv: list[str], cwd: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file that the command names: its programs, scripts and inputs."""
+def digests(argv: list[str], cwd: Path, began_at: float) -> dict[str, str]:
+    """Return the SHA-256 of every file that the command names and did not write: its programs, scripts and inputs.
+
+    began_at: seconds since the epoch; a file that was changed since is left out.
+    """
     digests = {}
     for word in argv:
         for path in filter(None, (cwd / word, Path(shutil.which(word) or ""))):
             with contextlib.suppress(OSError):
-                if path.is_file():
+                if path.is_file() and path.stat().st_mtime < began_at:
                     digests[str(path)] = files.digest(path)
     return digests
 

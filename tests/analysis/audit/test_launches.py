@@ -6,7 +6,7 @@ from analysis import audit
 from analysis.audit.findings import EXPERIMENT_RULES
 from analysis.audit.launches import launch
 from tests.helpers.findings import check
-from tests.helpers.run_records import make_record, make_rounds
+from tests.helpers.run_records import make_program, make_record, make_rounds
 
 
 def run(path="p", hosts=None, cores=None, mpi=None, versions=None, **fields):
@@ -37,6 +37,13 @@ STRAYED = run("stray", "Intel Xeon", repeat=2)
 XEON = ("'stray'", "resnet50_nodes=1 r2 on Intel Xeon'", "'AMD EPYC 9B45, as 2 other runs'")
 BOTH_MPI = [run(nodes=2, mpi="Open MPI 4.1.4"), run(nodes=3, mpi="MPICH 4.3.2")]
 OTHER_CODE = launch(replace(make_record(nodes=2), source_digest="2" * 64), "p")
+
+
+def program(nodes, **digests):
+    run = make_program(nodes, 9.0)
+    return launch(replace(run, program=replace(run.program, files=digests)), "p")
+
+
 CASES = {
     "once": ("one_repeat", [run(), run(nodes=2), run(nodes=2, repeat=1)], ("note", None, "weak_scaling: 1 repeat")),
     "twice": ("one_repeat", [run(), run(repeat=1)], ()),
@@ -48,6 +55,12 @@ CASES = {
     "no MPI on one rank": ("unequal_software", [run(), BOTH_MPI[0]], ()),  # one rank alone loads none
     "two MPI": ("unequal_software", [run(), *BOTH_MPI], ("serious", None, "MPI: MPICH 4.3.2, Open MPI 4.1, none")),
     "code": ("unequal_software", [run(), OTHER_CODE], ("warning", None, "digest of the code: 111111111111, 222")),
+    "an edited program": (
+        "unequal_software",
+        [program(1, a="1" * 64), program(2, a="2" * 64)],
+        ("warning", None, "file a"),
+    ),
+    "an input for each size": ("unequal_software", [program(1, a="1", b="1"), program(2, a="1", c="2")], ()),
     "more cores alone": ("unequal_cores", [run(cores=FOUR), run(nodes=4)], ("serious", None, "'1, 4 cores a rank")),
     "the same cores": ("unequal_cores", [run(), run(nodes=4)], ()),
     "a node that is divided": ("unequal_cores", [divided(1, FOUR), divided(4, [0])], ()),
