@@ -17,6 +17,7 @@ import numpy as np
 
 from analysis import metrics
 from analysis.thresholds import limit
+from train.record.intervals import student_quantile
 
 _ARRAYS = ("ranks", "batch", "images_per_s", "spread")
 
@@ -137,7 +138,6 @@ def _joined(curves: list[Curve]) -> Curve:
 
 
 LEVEL = 0.90
-_MEDIAN_TO_LEVEL = 1.645 / 0.674  # of the absolute value of a normal variable
 MIN_POINTS = 3  # two have a doubling; a third shows how even the growth is
 MAX_DOUBLINGS = limit("doublings")
 
@@ -151,10 +151,11 @@ class Learned:
     def at(self, curve: Curve, doublings: np.ndarray) -> np.ndarray:
         """Return how far the interval of a curve reaches to either side, at each size.
 
-        The scatter of its own points is added. The reach of a point itself is 1 / sqrt 3 of that of one doubling, as
-        for noise of the points: the last doubling repeated has the noise of three measurements.
+        The scatter of its own points counts instead of the reach, which includes that of the public curves, if it is
+        larger. The reach of a point itself is 1 / sqrt 3 of that of one doubling, as for noise of the points: the last
+        doubling repeated has the noise of three measurements.
         """
-        return np.asarray(math.hypot(self.reach, _scatter(curve)) * np.sqrt((1 + 2 * doublings**2) / 3))
+        return np.asarray(max(self.reach, _scatter(curve)) * np.sqrt((1 + 2 * doublings**2) / 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +197,7 @@ def _first_large(growths: np.ndarray) -> np.ndarray:
 
 
 def _scatter(curve: Curve) -> float:
-    """Return how far 90 % of the points of a curve are from the repeated doubling, by the median of them.
+    """Return how far 90 % of the points of a curve are from the repeated doubling, by Student's t of their changes.
 
     0 for fewer than four points, or if batches vary. A first large step is no scatter.
     """
@@ -205,8 +206,10 @@ def _scatter(curve: Curve) -> float:
     x, y = _by_doublings(curve)
     growths = np.diff(y) / np.diff(x)
     even = ~_first_large(growths)
-    changes = abs(np.diff(growths))[even[1:] & even[:-1]]
-    return _MEDIAN_TO_LEVEL * float(np.median(changes)) if len(changes) > 1 else 0.0
+    changes = np.diff(growths)[even[1:] & even[:-1]]
+    if len(changes) < 2:
+        return 0.0
+    return student_quantile(LEVEL, len(changes)) * math.sqrt(float(changes @ changes) / len(changes))
 
 
 def _both_batches(curve: Curve, at: Sizes) -> np.ndarray:

@@ -39,10 +39,15 @@ def test_the_interval_of_one_and_two_doublings_by_hand():
     assert result.high == pytest.approx([8 / 1.331 * reach[0], 16 / 1.4641 * reach[1]])
 
 
-def test_the_scatter_of_a_curve_widens_its_interval():
-    """Growths of 0.1, 0, 0.1, 0 change by 0.1: 0.1 x 1.645 / 0.674 is added to 0.18. A first large step is none."""
-    uneven = predicted(curve(np.exp(np.cumsum([0, 0.1, 0, 0.1, 0]))), 32)
-    assert math.log(uneven.high[0] / uneven.images_per_s[0]) == pytest.approx(math.hypot(0.18, 0.244), abs=0.001)
+def test_the_scatter_of_a_curve_counts_if_it_is_larger_than_that_of_the_public_curves():
+    """Growths of 0.09, 0, 0.09, 0 change by 0.09 three times: 0.09 x 2.353, Student's t of 90 % with 3 degrees.
+
+    A first large step is none.
+    """
+    uneven = predicted(curve(np.exp(np.cumsum([0, 0.09, 0, 0.09, 0]))), 32)
+    assert math.log(uneven.high[0] / uneven.images_per_s[0]) == pytest.approx(0.2118, abs=0.0001)
+    small = predicted(curve(np.exp(np.cumsum([0, 0.05, 0, 0.05, 0]))), 32)
+    assert math.log(small.images_per_s[0] / small.low[0]) == pytest.approx(0.18)
     large = predicted(curve([1, 1, 1, 1.5, 1.5]), 32)
     assert math.log(large.images_per_s[0] / large.low[0]) == pytest.approx(0.18)
 
