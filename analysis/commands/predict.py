@@ -147,7 +147,7 @@ def _print_next_points(
             weak_or_strong = "weak_scaling" if prediction.global_batch is None else "strong_scaling"
             experiment = options.experiment or weak_or_strong
             # The kit has the models of the published curves.
-            models = {"", *(curve.model for curve in published.curves)}
+            models = {curve.model for curve in published.curves}
             measurable = not options.file or prediction.curve.model in models
             command = next_points.command(prediction.curve, points, experiment, typed) if measurable else ""
             print("", next_points.sentence(prediction.curve, points, command), sep="\n")
