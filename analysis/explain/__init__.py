@@ -162,14 +162,14 @@ def _implied_speed(model: Model, fit: Line, table: pd.DataFrame) -> Number:
     """Return the speed of one rank that wall times imply without the level of measured speeds [images/s].
 
     With measured speeds it is their median over the factor by which the wall times grow faster than the speeds imply;
-    else it is the speed at the fewest ranks.
+    else it is the speed at the fewest ranks. Unknown if the wall times do not grow with the work.
     """
     by_factor = FACTOR.fit(FACTOR.usable(table)) if model.speeds else fit
-    if by_factor is None:
+    if by_factor is None or by_factor.cost(1).value <= 0:
         return unknown(n=len(table))
     cost, numerator = by_factor.cost(1), float(model.usable(table)[SPEED].median()) if model.speeds else 1.0
-    high, value, low = (numerator / x if x > 0 else math.nan for x in (cost.low, cost.value, cost.high))
-    return from_ends(value, low, high, "about the fit", cost.n)
+    high = numerator / cost.low if cost.low > 0 else math.nan
+    return from_ends(numerator / cost.value, numerator / cost.high, high, "about the fit", cost.n)
 
 
 def _means(table: pd.DataFrame) -> pd.DataFrame:

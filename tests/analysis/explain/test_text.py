@@ -57,6 +57,10 @@ def test_speeds_far_from_the_wall_times_of_three_runs_are_not_said_to_agree():
     assert last.endswith("these runs are too few to show which is right.")
 
 
+def test_wall_times_that_do_not_grow_with_the_steps_imply_no_speed():
+    assert "imply" not in " ".join(sentences(curve([1, 2, 4], [40, 20, 10], [12.0, 12.5, 13.0], 10, 100.0)))
+
+
 def test_a_speedup_is_above_the_ideal_only_beyond_its_noise():
     """4.06 on 4 times the ranks is no finding; nor is a speedup whose interval holds the ideal."""
     assert "above the ideal" not in " ".join(sentences(POINTS.assign(**{SPEED: [100, 100, 101.5, 100, 100]})))
