@@ -16,7 +16,7 @@ from typing import Literal
 
 import pandas as pd
 
-from analysis import speedups
+from analysis import labels, speedups
 from analysis.compare import Judged, compared
 from analysis.documents import counted
 from analysis.experiments import allreduce
@@ -26,9 +26,8 @@ from analysis.table import controls
 from analysis.table.identity import SCALING, phrase
 
 Quantity = Literal["images_per_s", "speedup", "wall_s", "job_s", "bus_bandwidth_bytes_per_s", "allreduce_s"]
-Unit = Literal["images/s", "x", "s", "bytes/s"]
-UNITS: dict[Quantity, Unit] = {
-    "images_per_s": "images/s", "speedup": "x", "wall_s": "s", "job_s": "s",
+_UNITS: dict[Quantity, str] = {
+    "speedup": "x", "wall_s": "s", "job_s": "s",
     "bus_bandwidth_bytes_per_s": "bytes/s", "allreduce_s": "s",
 }  # fmt: skip
 _TIMES: dict[str, Quantity] = {"wall time": "wall_s", "job time": "job_s"}
@@ -45,6 +44,7 @@ class Key:
     quantity: Quantity
     series: str  # a digest of the configuration and the machine
     machine: str
+    unit: str
 
 
 @dataclass
@@ -154,7 +154,7 @@ def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:
     parts = filter(None, [counted(first["nodes"], "node"), along, first["swept"], first["arm"], *more])
     return Key(
         first["experiment"], first["model"], int(first["ranks"]), ", ".join(parts), quantity, first["series"],
-        first["machine"],
+        first["machine"], labels.rate_unit(point) if quantity == "images_per_s" else _UNITS[quantity],
     )  # fmt: skip
 
 
@@ -173,7 +173,6 @@ class Change:
     why_not: str = ""
     source: str = ""  # of `Comparison`
     on: str = ""
-    unit: str = ""  # "": that of the quantity
 
     @property
     def groups(self) -> list[tuple[float, ...]]:
@@ -199,7 +198,7 @@ def _compared(change: Change, alike: Sequence[Change], allowed: Bounds) -> Judge
     return compared(
         launch_mean(change.before), launch_mean(change.now), ratio, allowed, why_not, note,
         experiment=key.experiment, model=key.model, point=key.point, quantity=key.quantity,
-        unit=change.unit or UNITS[key.quantity], source=change.source, on=change.on,
+        unit=key.unit, source=change.source, on=change.on,
     )  # fmt: skip
 
 

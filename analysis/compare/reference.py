@@ -15,7 +15,7 @@ import msgspec
 
 from analysis import TableError
 from analysis.compare import Comparison, corrected
-from analysis.compare.launches import UNITS, Change, Key, Unit, Values, compare_launches, launch_mean, within
+from analysis.compare.launches import Change, Key, Values, compare_launches, launch_mean, within
 from analysis.compare.provenance import Provenances, merged
 from analysis.compare.sessions import Session
 from analysis.documents import Document, about, filled
@@ -32,7 +32,6 @@ _NO_CHECKSUM = "0" * 64
 class Point(Key):
     """One point: its mean over launches with the 95 % interval (null: one launch), and the value of each launch."""
 
-    unit: Unit
     value: float
     low: float | None
     high: float | None
@@ -84,7 +83,7 @@ def new_reference(name: str, sessions: Sequence[Session], values: Mapping[Key, V
 def _point(key: Key, launches: list[float]) -> Point:
     mean = launch_mean(launches)
     low, high = (mean.low, mean.high) if len(launches) > 1 else (None, None)
-    return Point(**asdict(key), unit=UNITS[key.quantity], value=mean.value, low=low, high=high, launches=launches)
+    return Point(**asdict(key), value=mean.value, low=low, high=high, launches=launches)
 
 
 def dumps(reference: Reference) -> bytes:
@@ -139,9 +138,7 @@ def check(reference: Reference, values: Mapping[Key, Values], fraction: float) -
         why = "; ".join(new.invalid.values())
         why = why if new.by_session else "not measured since, in this configuration on this machine"
         source = f"reference {reference.name}"
-        changes.append(
-            Change(point.key, tuple(point.launches), tuple(new.all()), (), why, source, point.machine, point.unit)
-        )
+        changes.append(Change(point.key, tuple(point.launches), tuple(new.all()), (), why, source, point.machine))
     comparisons = corrected(compare_launches(changes, within(fraction)))
     return filled(ReferenceCheck, reference, reference=reference.name, within=fraction, comparisons=comparisons)
 

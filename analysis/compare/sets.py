@@ -20,8 +20,6 @@ from analysis.user_table.headers import TEXT
 from analysis.user_table.rates import rates
 from train.record.record import RECORD_NAME
 
-_WORK = "rates count"  # in the details of a run of a user's table
-
 
 @dataclass
 class _Set:
@@ -31,7 +29,11 @@ class _Set:
     runs: dict[str, tuple[str, Details, str]] = field(default_factory=dict)  # path -> experiment, details, config hash
     records: set[str] = field(default_factory=set)  # checksums
     notes: list[str] = field(default_factory=list)
-    work: str = ""  # that the rates of a table count
+
+    @property
+    def rate_units(self) -> set[str]:
+        """Return the units of its rates."""
+        return {key.unit for key in self.values if key.quantity == "images_per_s"}
 
     def configurations(self, key: Key) -> frozenset[str]:
         """Return the hashes of the configurations of a point."""
@@ -74,11 +76,9 @@ def _read_table(name: str, path: Path, columns: str) -> _Set:
         raise TableError(f"{path}: a tidy table of published numbers; give a table with one row a run, or records")
     result = _Set(name, str(path), notes=[*table.interpretation, *table.notes])
     texts = [text for text in TEXT if text in table.runs]
-    works = set()
     for (row, run), (rate, work) in zip(table.runs.iterrows(), rates(table.runs).to_numpy(), strict=True):
         if not rate > 0:
             continue
-        works.add({"samples": "images", "": "speedups"}.get(work, work))
         batch = run.get("batch_per_rank", math.nan)
         point = ranks_in_words(float(run["ranks"])) + ("" if pd.isna(batch) else f", batch {batch:g}")
         setting = " ".join(str(run[name]) for name in ("model", "setting") if name in texts) or "table"
@@ -86,12 +86,12 @@ def _read_table(name: str, path: Path, columns: str) -> _Set:
         times: tuple[Quantity, ...] = ("wall_s", "job_s")
         numbers |= {time: float(run[time]) for time in times if run.get(time, math.nan) > 0}
         for quantity, number in numbers.items():
-            key = Key(setting, "", int(run["ranks"]), point, quantity, "", "")
+            unit = {"samples": "images/s", "": "x"}.get(work, f"{work}/s") if quantity == "images_per_s" else "s"
+            key = Key(setting, "", int(run["ranks"]), point, quantity, "", "", unit)
             values = result.values.setdefault(key, Values({1: []}))
             values.by_session[1].append(number)
             values.records.add(str(row))
         result.runs[str(row)] = (setting, {text: str(run[text]) for text in texts}, "")
-    result.work = " and ".join(sorted(works))
     return result
 
 
@@ -109,13 +109,13 @@ def _pairs(a: _Set, b: _Set) -> tuple[list[tuple[Key, Key]], list[str]]:
     points: dict[tuple[object, ...], tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
     for nth, side in enumerate((a, b)):
         for key in side.values:
-            points[key.experiment, key.model, key.ranks, key.point, key.quantity][nth].append(key)
+            points[key.experiment, key.model, key.ranks, key.point, key.quantity, key.unit][nth].append(key)
     pairs: list[tuple[Key, Key]] = []
     alone = []
     for left, right in points.values():
-        name = ", ".join(
-            filter(None, ((left or right)[0].experiment, (left or right)[0].model, (left or right)[0].point))
-        )
+        first = (left or right)[0]
+        unit = first.unit if first.quantity == "images_per_s" and first.unit != "images/s" else ""
+        name = ", ".join(filter(None, (first.experiment, first.model, first.point, unit)))
         before = len(pairs)
         for identity in identities:
             groups: dict[Hashable, tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
@@ -144,9 +144,8 @@ def _change(a: _Set, b: _Set, keys: tuple[Key, Key]) -> Change:
     invalid = "; ".join(f"{name}: {why}" for name, values in sides for why in values.invalid.values())
     source, on = (", ".join(filter(None, (f"{side.name} = {side.place}", key.machine)))
                   for side, key in zip((a, b), keys, strict=True))  # fmt: skip
-    unit = {"": "", "speedups": "x"}.get(b.work, f"{b.work}/s") if keys[1].quantity == "images_per_s" else ""
     values = tuple(value * more for value in before.all())
-    return Change(keys[1], values, tuple(now.all()), (), invalid, source, on, unit)
+    return Change(keys[1], values, tuple(now.all()), (), invalid, source, on)
 
 
 def compare(a_path: Path, b_path: Path, columns: str = "", a_name: str = "") -> Comparisons:
@@ -157,11 +156,9 @@ def compare(a_path: Path, b_path: Path, columns: str = "", a_name: str = "") -> 
     """
     a, b = _read("A", a_path, columns), _read("B", b_path, columns)
     a.place = a_name or a.place
-    works = [side.work or "images" for side in (a, b)]
-    if works[0] != works[1]:
-        raise TableError(
-            f"{b.place}: its rates count {works[1]}, those of {a.place} {works[0]}: give tables of one unit"
-        )
+    if a.rate_units and b.rate_units and a.rate_units.isdisjoint(b.rate_units):
+        units = [", ".join(sorted(side.rate_units)) for side in (b, a)]
+        raise TableError(f"{b.place}: its rates are in {units[0]}, those of {a.place} in {units[1]}: give one unit")
     both = counted(len(a.records & b.records), "record")
     if a.records == b.records:
         same = f"A and B hold the same {both}: they cannot differ" if a.records else ""

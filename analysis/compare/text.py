@@ -174,7 +174,7 @@ def value_table(values: Iterable[tuple[Key | PointHistory, Number]], unit_of_n: 
     """Return a table of the values of points with their intervals; `unit_of_n`: what their n counts."""
     cells = []
     for point, number in values:
-        name, unit, factor = display(point.quantity)
+        name, unit, factor = display(point.quantity, point.unit)
         cells.append(
             {
                 "experiment": point.experiment,

@@ -259,7 +259,7 @@ def test_a_smaller_tolerance_finds_less_to_be_as_before():
 
 def test_one_launch_on_each_side_scatters_as_the_launches_of_other_curves_worked_by_hand():
     def change(model, before, now, ranks=2):
-        key = Key("weak_scaling", model, ranks, f"{ranks} nodes", "images_per_s", model, "m")
+        key = Key("weak_scaling", model, ranks, f"{ranks} nodes", "images_per_s", model, "m", "images/s")
         return Change(key, tuple(before), tuple(now))
 
     several = [10 * math.exp(x) for x in (-0.02, 0, 0.02)]  # their logarithms have the standard deviation 0.02

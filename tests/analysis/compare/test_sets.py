@@ -4,7 +4,7 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.compare import sets
-from tests.helpers.run_records import QUOTA, Arm, Results, make_record, make_rounds, save
+from tests.helpers.run_records import QUOTA, Arm, Results, make_program, make_record, make_rounds, save
 from tests.helpers.studies import curve_in_rounds
 
 
@@ -188,3 +188,16 @@ def test_copies_of_the_same_records_are_named(a, b):
     assert compare(a, b).left_out == ["A and B hold the same 2 records: they cannot differ"]
     b.add(repeat=2)
     assert compare(a, b).left_out[0] == "2 records are in both: A and B are not independent"
+
+
+def test_rates_of_a_program_are_compared_in_their_unit_alone(a, b, capsys):
+    for nodes in (1, 2):
+        save(make_program(nodes, 100.0 * nodes), a.folder)
+        save(make_program(nodes, 110.0 * nodes), b.folder)
+    first, _ = rows(compare(a, b), "images_per_s")
+    assert (first.unit, first.ratio.value) == ("cells/s", pytest.approx(1.1))
+    for nodes in (1, 2):
+        save(make_program(nodes, 5.0 * nodes, "tokens/s"), a.folder.with_name("c"))
+    assert main(["compare", f"A={a.folder}", f"B={a.folder.with_name('c')}"]) == 2
+    error = f"c: its rates are in tokens/s, those of {a.folder} in cells/s: give one unit"
+    assert error in capsys.readouterr().err
