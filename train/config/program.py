@@ -28,11 +28,9 @@ PLACEHOLDERS = {
 }
 BATCHES = ("batch_per_rank", "global_batch")
 _SIZES = ("ranks", "nodes", "hosts", "host_names", "cores", "global_batch")  # another at each size
-# Programs that start another: their name says nothing about what is measured.
-_STARTERS = (
-    *("mpirun", "mpiexec", "orterun", "srun", "horovodrun", "torchrun", "deepspeed", "accelerate"),
-    *("python", "bash", "sh", "env", "taskset", "numactl", "time", "timeout", "nice"),
-)
+# Programs that start another: their name says nothing about what is measured. With a version, as python3.
+_LAUNCHER = re.compile(r"(?:mpirun|mpiexec|orterun|srun|horovodrun|torchrun|deepspeed|accelerate)(?:[\d.]+|\.\w+)?")
+_STARTER = re.compile(rf"{_LAUNCHER.pattern}|(?:python|bash|sh|env|taskset|numactl|time|timeout|nice)[\d.]*")
 _BRACES = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -69,12 +67,17 @@ def has_size(command: str) -> bool:
 
 
 def name(command: str) -> str:
-    """Return the name of a command's program, for tables: without launchers, interpreters, their options and .py."""
-    for word in _words(command):
-        if word in (";", "&&") or word.startswith("-") or "=" in word or not re.search(r"[A-Za-z]{2}", word):
+    """Return the name of a command's program, for tables: of what its last launcher starts, else of the first one.
+
+    Without launchers, interpreters, their options and .py.
+    """
+    parts = re.split(r" (?:;|&&|\|\|?) ", " ".join(_words(command)))
+    launched = [part for part in parts if any(_LAUNCHER.fullmatch(Path(word).name) for word in part.split())]
+    for word in " ".join(launched[-1:] or parts).split():
+        if word.startswith("-") or "=" in word or not re.search(r"[A-Za-z]{2}", word):
             continue
         path = Path(word)
-        if not path.name.startswith(_STARTERS) and (path.suffix or "/" in word or shutil.which(word)):
+        if not _STARTER.fullmatch(path.name) and (path.suffix or "/" in word or shutil.which(word)):
             return path.stem
     return Path((_words(command) or ["program"])[0]).name
 

@@ -15,6 +15,7 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from train.config import program
 from train.launch.plan.launches import program_budget_s
 from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Point, Run
@@ -55,6 +56,7 @@ def show_points(points: Sequence[Point], console: Console) -> None:
     cells = [(point.name, *_cells(point)) for point in points]
     table = Table(box=None, header_style="bold", pad_edge=False)
     columns = [0, 1, 4, 5, 6] if console.width < _NARROW_COLUMNS else [*range(len(heads))]
+    columns = [column for column in columns if any(row[column] for row in cells)]
     table.add_column(heads[0], overflow="fold")
     for column in columns[1:]:
         width = max(len(word) for text in (heads[column], *(row[column] for row in cells)) for word in text.split())
@@ -65,6 +67,7 @@ def show_points(points: Sequence[Point], console: Console) -> None:
     single = [point for point in points if not point.config.launch.rounds]
     curves = [point for point in points if point.config.launch.rounds]
     show_lines("", [*single_lines(single), *curve_lines(curves), effort_line((curves or single)[0])], console)
+    show_lines("", name_lines(points[0]), console)
 
 
 def effort_line(point: Point) -> str:
@@ -77,6 +80,14 @@ def effort_line(point: Point) -> str:
     values = " ".join(f"measure.{key}={getattr(measure, key)}" for key in keys)
     budget = ", measure.budget_s=SECONDS for the whole command" if in_rounds else ""
     return f"MEASURE={measure.name} is {values}; ARGS changes each of them{budget}"
+
+
+def name_lines(point: Point) -> list[str]:
+    """Return which name tables and figures have for a user's program, if the kit has taken it from the command."""
+    own = point.config.program
+    if own is None or own.name != program.name(own.command):
+        return []
+    return [f"{own.name}: the program's name in tables and figures; ARGS=program.name=NAME gives another"]
 
 
 def single_lines(points: Sequence[Point]) -> list[str]:
@@ -131,6 +142,9 @@ def _cells(point: Point) -> list[str]:
         return [*numbers, "", "", f"{len(config.allreduce_sweep.sizes_bytes)} sizes"]
     if config.launch.rounds:
         return [*numbers, "", "", f"rounds of {len(config.launch.rounds)}"]
+    if config.program:
+        known = program.has_batch(config.program.command)
+        return [*numbers, *(str(batch) if known else "" for batch in (config.batch_per_rank, config.global_batch)), ""]
     steps = f"{config.measure.epochs} epochs" if config.measure.epochs else str(config.measure.timed_steps)
     passes = config.distribution.backward_passes_per_step
     batch = f"{config.batch_per_rank}{f' x {passes}' if passes > 1 else ''}"

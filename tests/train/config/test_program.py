@@ -58,6 +58,9 @@ def test_the_configuration_names_the_key(key, value, problem):
         ("horovodrun -np {ranks} python3 train/my_train.py --batch 3", "my_train"),
         ("bash -c 'OMP_NUM_THREADS=2 /opt/bin/solver.x > log'", "solver"),
         ("program {ranks}", "program"),
+        ("bash -c \"sed 's/^2/{ranks}/; 12s/a/b/' in > HPL.dat && mpirun -np {ranks} ls && cat HPL.out\"", "ls"),
+        ("torchrun --standalone --nproc_per_node={ranks} train.py config/shakespeare.py", "train"),
+        ("srun.real -n {ranks} /opt/shallow_water", "shallow_water"),  # sh is a shell
     ],
 )
 def test_a_program_is_called_by_its_own_name_and_not_by_its_launchers(command, name):

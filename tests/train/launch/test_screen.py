@@ -78,6 +78,25 @@ def test_the_table_of_points_is_as_wide_as_the_terminal_and_folds_names(columns,
 
 
 @pytest.mark.parametrize(
+    ("command", "columns", "more"),
+    [
+        ("mpirun -np {ranks} ls", "point ranks cores a node threads a rank", ""),
+        ("ls {ranks} {global_batch}", "point ranks cores a node threads a rank batch a rank global batch", ""),
+        ("ls {ranks}", "point ranks cores a node threads a rank", "name=other"),
+    ],
+)
+def test_the_plan_of_a_program_has_its_name_and_no_steps(command, columns, more):
+    overrides = [f"program.{more}"] if more else ["program.name=ls"]
+    plan = plan_points("experiment=scaling", f"program.command='{command}'", "program.scaling=weak", *overrides)
+    console = Console(width=160)
+    with console.capture() as output:
+        screen.show_points(plan, console)
+    heads = {word for line in output.get().splitlines()[:3] for word in line.split()}
+    assert heads == {*columns.split()}
+    assert ("ls: the program's name in tables and figures; ARGS=program.name=" in output.get()) == (not more)
+
+
+@pytest.mark.parametrize(
     ("command", "expected"),
     [
         ("make weak-scaling NODES=2 FORCE=1", "make weak-scaling NODES=2 ARGS=measure.budget_s=600"),
