@@ -1,6 +1,7 @@
 """Programs of a user: one that trains with Horovod and prints like its benchmark, and one of plain processes."""
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -9,10 +10,12 @@ import psutil
 import pytest
 
 from analysis.study import Study
-from tests.helpers import kit, podman
+from tests.helpers import ROOT, kit, podman
 from tests.helpers.kit import LAUNCH, command_lines, make_command, needs_setup, records, run, start, succeed, wait_for
+from tests.helpers.needs import needs
 from train.config import quoted
 from train.make import Variables, steps
+from train.record.record import load
 
 pytestmark = pytest.mark.end_to_end
 
@@ -55,6 +58,22 @@ mean, conf = np.mean(img_secs), 1.96 * np.std(img_secs)
 log("Img/sec per CPU: %.1f +-%.1f" % (mean, conf))
 log("Total img/sec on %d CPU(s): %.1f +-%.1f" % (hvd.size(), hvd.size() * mean, hvd.size() * conf))
 """
+LAMMPS = """\
+units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 4 0 4 0 4
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 1.44 87287
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0
+fix 1 all nve
+run 50
+"""
+# Of a matrix of 200 rows, without the comments that follow the numbers. Lines 11 and 12 are the grid of processes.
+HPCC = "- - HPL.out 8 1 200 1 80 0 1 2 2 16.0 1 2 1 4 1 2 1 1 1 1 1 0 2 64 0 0 1 8 - 0 0 0 0 ".replace(" ", "\n")
 # Without Horovod: parallel processes that multiply matrices.
 PROCESSES = """
 import multiprocessing, sys, time
@@ -142,6 +161,33 @@ def test_a_benchmark_of_horovod_needs_no_rate(tmp_path):
     assert len(record.ranks) == 2
     assert record.printed.found_by == "a log of Horovod's synthetic benchmark"
     assert "Total img/sec on 2 CPU(s)" in next((tmp_path / "results").rglob("nodes2/*/r0/rank-0.log")).read_text()
+
+
+@pytest.mark.parametrize(
+    ("program", "file", "text", "printed"),
+    [
+        pytest.param("lmp", "in.lj", LAMMPS, r"([\d.]+) timesteps/s", marks=needs("lmp", "mpirun")),
+        pytest.param("hpcc", "hpccinf.txt", HPCC, r"^HPL_Tflops=(\S+)", marks=needs("hpcc", "mpirun")),
+    ],
+    ids=["lammps", "hpcc"],
+)
+def test_a_program_of_the_documentation_is_recorded_with_the_rate_that_it_prints(
+    tmp_path, program, file, text, printed
+):
+    page = (ROOT / "docs/program.md").read_text()
+    [settings] = [block for block in re.findall(r"^```\n# \w+\.yaml\n(.*?)```$", page, re.M | re.S) if program in block]
+    (tmp_path / "mine.yaml").write_text(settings)
+    (tmp_path / file).write_text(text)
+    args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
+    variables = ["NODES=2", f"PROGRAM={tmp_path / 'mine.yaml'}", f"RESULTS={tmp_path / 'results'}", args]
+    succeed(*launch_command(variables))
+    paths = [*(tmp_path / "results").rglob("record.json")]
+    assert {len(load(path).ranks) for path in paths} == {1, 2}
+    for path in paths:
+        record = load(path)
+        assert record.config["program"]["name"] == program
+        [rate] = re.findall(printed, path.with_name("rank-0.log").read_text(), re.M)
+        assert record.printed.value == float(rate)
 
 
 def test_a_launch_that_prints_no_rate_fails_and_shows_its_output(tmp_path):

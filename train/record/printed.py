@@ -228,6 +228,10 @@ _LINES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("DeepSpeed", {"rate": r"RunningAvgSamplesPerSec={rate}", "unit": "samples/s", "pick": "last"}),
     ("timm", {"rate": r"^Train: \d+ \[.*, +[\d.]+/s +\([\d.]+s, +{rate}/s\)", "unit": "images/s", "pick": "last"}),
     ("nanoGPT", {"time": r"^iter \d+: loss [\d.]+, time {time}ms", "pick": "median", "skip": 1}),
+    (
+        "PyTorch's imagenet example",
+        {"time": r"^Epoch: \[\d+\]\[ *\d+/\d+\]\s+Time +{time} \(", "unit": "s", "pick": "median", "skip": 1},
+    ),
     ("Lightning", {"rate": r"^Epoch \d+:.*100%.*, +{rate}it/s", "pick": "last"}),
 )  # fmt: skip
 

@@ -68,6 +68,7 @@ OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batc
         (TIMM, {}, 914.29, "images/s"),
         (NANOGPT, {}, (640 + 800) / 2, "images/s"),  # the median of all rates but the first
         (NANOGPT, {"pick": "last"}, 64 / 0.08, "images/s"),
+        (IMAGENET, {}, 64 / 1.193, "images/s"),  # the median of all steps but the first
         ("tokens per iteration will be: 12,288\n" + NANOGPT, {"pick": "last"}, 12288 / 0.08, "tokens/s"),
         ("# Avg bus bandwidth    : 12.25 \n", {}, 12.25, "GB/s"),
         ("SamplesPerSec=9, RunningAvgSamplesPerSec=8.5, CurrSamplesPerSec=9.5\n", {}, 8.5, "samples/s"),
