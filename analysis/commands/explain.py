@@ -46,17 +46,16 @@ def run_explain(options: argparse.Namespace) -> int:
     explained, refused = [], {}
     for name, rows in runs.curves(points):
         try:
-            explained.append((explain.explain(rows, name), runs.phases(rows)))
+            explained.append(text.answer(explain.explain(rows, name), rows))
         except TableError as error:
             refused[name] = str(error)
     if options.format == "json":
-        curves = [text.as_json(curve, split) for curve, split in explained]
-        print(documents.text(Explained(curves=curves, not_split=refused, notes=notes, read_as=read_as)))
+        print(documents.text(Explained(curves=explained, not_split=refused, notes=notes, read_as=read_as)))
         return 0 if explained else 1
     if read_as:
         print(*read_as, sep="\n", end="\n\n")
-    for curve, split in explained:
-        print(text.report(curve, split), end="\n\n")
+    for curve in explained:
+        print(text.report(curve), end="\n\n")
     for name, reason in refused.items():
         print(textwrap.fill(f"== {name or 'the curve'}: not split: {reason}", text.WIDTH), end="\n\n")
     for note in notes:

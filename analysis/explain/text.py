@@ -1,11 +1,13 @@
-"""The explanation of one curve as sentences, tables and JSON."""
+"""The explanation of one curve, as a document and as text."""
 
 import math
 import textwrap
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
+import msgspec
 import pandas as pd
+from msgspec import structs
 from tabulate import tabulate
 
 from analysis import metrics
@@ -13,8 +15,8 @@ from analysis.curves import ranks_in_words
 from analysis.documents import Document, NumberField, about, counted, optional
 from analysis.explain import Explanation, beyond_ideal
 from analysis.explain.line import EQUAL, FACTOR
-from analysis.explain.runs import SPEED, Contradiction
-from analysis.stats import from_ends
+from analysis.explain.runs import SPEED, Contradiction, phases
+from analysis.stats import Number, from_ends
 
 WIDTH = 100
 Point = Mapping[Hashable, Any]  # a row of `Explanation.points`
@@ -159,7 +161,7 @@ def _unknown_speeds(explained: Explanation) -> Iterator[str]:
 
 _HEADERS = {
     "ranks": "ranks",
-    "work": "steps\na rank",
+    "steps_per_rank": "steps\na rank",
     "runs": "runs",
     "wall_s": "wall\n[s]",
     "fitted_s": "fit\n[s]",
@@ -181,50 +183,9 @@ def verdict(point: Point) -> Fits:
     return "not tested" if pd.isna(point["misfit_p"]) else "yes"
 
 
-def _points(explained: Explanation) -> str:
-    points = explained.points
-    cells = {name: _cells(points[name]) for name in _HEADERS if name in points}
-    batches, steps = _cells(points["batch_per_rank"]), _cells(points["steps_per_rank"])
-    one_batch, one_run = len(set(batches)) == 1, points["runs"].eq(1).all()
-    cells["work"] = steps if one_batch else [f"{n} x {batch}" for n, batch in zip(steps, batches, strict=True)]
-    cells["fits"] = [_MARKS[verdict(point)] for point in points.to_dict("records")]
-    for column in ("speedup_throughput", "speedup_without_fixed"):
-        marks = beyond_ideal(points, column)
-        cells[column] = [cell + "!" * mark for cell, mark in zip(cells[column], marks, strict=True)]
-    columns = [name for name in _HEADERS if name != "runs" or not one_run]
-    headers = [_HEADERS[name] + " x\nbatch" * (name == "work" and not one_batch) for name in columns]
-    rows = list(zip(*(cells[name] for name in columns), strict=True))
-    table = tabulate(rows, headers, disable_numparse=True, colalign=["right"] * len(columns))
-    legend = [f"batch a rank: {batches[0]}"] * one_batch + ["speedups in x over the first point that is used"]
-    legend += ["!: above the ideal"] * any("!" in cell for row in rows for cell in row)
-    legend += ["-: not used, or not known"] * any(cell == "-" for row in rows for cell in row)
-    return table + "\n" + textwrap.fill(f"({'; '.join(legend)})", WIDTH)
-
-
-def _cells(values: pd.Series) -> list[str]:
-    digits = 6 if str(values.name).endswith("per_rank") else 4
-    return ["-" if pd.isna(value) else f"{value:.{digits}g}" for value in values]
-
-
-def report(explained: Explanation, phases: pd.DataFrame) -> str:
-    """Return the explanation of one curve as text of at most WIDTH columns; `phases` as `runs.phases` returns them."""
-    parts = [f"== {explained.name or 'the curve'}"]
-    parts += [
-        textwrap.fill(f"finding: {finding.meaning}", WIDTH, subsequent_indent="  ") for finding in explained.findings
-    ]
-    parts.append(_points(explained))
-    if not phases.empty:
-        table = tabulate(phases, headers="keys", showindex=False, floatfmt=".3f")
-        parts.append(f"The fixed cost by the phases of the records, mean over repeats:\n{table}")
-    parts += [textwrap.fill(" ".join(sentences(explained)), WIDTH)]
-    return "\n\n".join(parts)
-
-
 FixedCostPaid = Literal["yes", "no", "not decidable"]
 SpeedupName = Literal["speedup_throughput", "speedup_without_fixed"]
 _ANSWERS: dict[bool | None, FixedCostPaid] = {True: "yes", False: "no", None: "not decidable"}
-_DERIVED_FIELDS = ("speedup_without_fixed", "fits", "above_ideal")  # fields of a point that are no columns
-_ABOVE: tuple[SpeedupName, ...] = ("speedup_throughput", "speedup_without_fixed")
 
 
 class CurvePoint(Document):
@@ -278,8 +239,8 @@ class ExplainedCurve(Document):
     sentences: Annotated[Sequence[str], about("the explanation in words")]
 
 
-def as_json(explained: Explanation, phases: pd.DataFrame) -> ExplainedCurve:
-    """Return the document of one curve; `phases` as `runs.phases` returns them."""
+def answer(explained: Explanation, curve: pd.DataFrame) -> ExplainedCurve:
+    """Return the document of a curve that was split; `curve`: its runs."""
     return ExplainedCurve(
         curve=explained.name,
         fixed_cost_paid=_ANSWERS[explained.has_fixed_cost],
@@ -291,21 +252,54 @@ def as_json(explained: Explanation, phases: pd.DataFrame) -> ExplainedCurve:
         images_per_s_per_rank_implied=optional(explained.images_per_s_per_rank),
         findings=explained.findings,
         points=list(_curve_points(explained)),
-        phases=[
-            FixedCostPhases(**{str(name): value for name, value in row.items()}) for row in phases.to_dict("records")
-        ],
+        phases=msgspec.convert(phases(curve).to_dict("records"), list[FixedCostPhases]),
         sentences=sentences(explained),
     )
 
 
 def _curve_points(explained: Explanation) -> Iterator[CurvePoint]:
     points = explained.points
-    above = {name: beyond_ideal(points, name) for name in _ABOVE}
+    above = {name: beyond_ideal(points, name) for name in get_args(SpeedupName)}
     for nth, point in enumerate(points.to_dict("records")):
         value, low, high = (point[f"speedup_without_fixed{end}"] for end in ("", "_low", "_high"))
-        yield CurvePoint(
-            **{name: point[name] for name in CurvePoint.__struct_fields__ if name not in _DERIVED_FIELDS},
-            speedup_without_fixed=optional(from_ends(value, low, high, "about the fit", explained.fixed_s.n)),
-            fits=verdict(point),
-            above_ideal=[name for name in above if above[name].iloc[nth]],
-        )
+        derived = {
+            "speedup_without_fixed": optional(from_ends(value, low, high, "about the fit", explained.fixed_s.n)),
+            "fits": verdict(point),
+            "above_ideal": [name for name in above if above[name].iloc[nth]],
+        }
+        yield CurvePoint(**{name: derived.get(name, point.get(name)) for name in CurvePoint.__struct_fields__})
+
+
+def report(curve: ExplainedCurve) -> str:
+    """Return the explanation of one curve as text of at most WIDTH columns."""
+    parts = [f"== {curve.curve or 'the curve'}"]
+    parts += [textwrap.fill(f"finding: {finding.meaning}", WIDTH, subsequent_indent="  ") for finding in curve.findings]
+    parts.append(_table(curve.points))
+    if curve.phases:
+        table = tabulate(map(structs.asdict, curve.phases), headers="keys", floatfmt=".3f")
+        parts.append(f"The fixed cost by the phases of the records, mean over repeats:\n{table}")
+    return "\n\n".join([*parts, textwrap.fill(" ".join(curve.sentences), WIDTH)])
+
+
+def _table(points: Sequence[CurvePoint]) -> str:
+    """Return the points as a table, and how to read it."""
+    one_batch, one_run = len({point.batch_per_rank for point in points}) == 1, all(point.runs == 1 for point in points)
+    headers = {name: header for name, header in _HEADERS.items() if name != "runs" or not one_run}
+    headers["steps_per_rank"] += "" if one_batch else " x\nbatch"
+    rows = [[_cell(point, name, one_batch) for name in headers] for point in points]
+    table = tabulate(rows, [*headers.values()], disable_numparse=True, colalign=["right"] * len(headers))
+    legend = [f"batch a rank: {points[0].batch_per_rank:.6g}"] * one_batch
+    legend += ["speedups in x over the first point that is used"]
+    legend += ["!: above the ideal"] * any("!" in cell for row in rows for cell in row)
+    legend += ["-: not used, or not known"] * any(cell == "-" for row in rows for cell in row)
+    return table + "\n" + textwrap.fill(f"({'; '.join(legend)})", WIDTH)
+
+
+def _cell(point: CurvePoint, name: str, one_batch: bool) -> str:
+    value = getattr(point, name)
+    if name == "fits":
+        return _MARKS[point.fits]
+    if name == "steps_per_rank":
+        return f"{value:.6g}" + ("" if one_batch else f" x {point.batch_per_rank:.6g}")
+    number = value.value if isinstance(value, Number) else value
+    return "-" if number is None or math.isnan(number) else f"{number:.4g}" + "!" * (name in point.above_ideal)

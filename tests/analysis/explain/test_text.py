@@ -7,12 +7,16 @@ import pytest
 
 from analysis import documents, explain
 from analysis.explain import text
-from analysis.explain.runs import SPEED, phases
+from analysis.explain.runs import SPEED
 from tests.helpers.wall_times import curve
 
 # 4 s once, then 0.1 s a step of 10 images.
 POINTS = curve([2, 4, 8, 16, 32], [320, 160, 80, 40, 20], [36.0, 20.0, 12.0, 8.0, 6.0], 10, 100.0)
 WORKS = pd.concat([POINTS, curve([2, 4, 8, 16, 32], [960, 480, 240, 120, 60], [100.0, 52, 28, 16, 10], 10, 100.0)])
+
+
+def answer(points):
+    return text.answer(explain.explain(points, "a curve"), points)
 
 
 def sentences(points):
@@ -72,18 +76,18 @@ def test_findings_come_first_and_the_report_fits_a_hundred_columns():
     wrong = pd.concat([POINTS, POINTS[:1].assign(batch_per_rank=20, wall_s=68.0)], ignore_index=True)
     wrong.loc[2, SPEED] = 10.0
     wrong = pd.concat([wrong, wrong[:1].assign(wall_s=36.01)])
-    report = text.report(explain.explain(wrong, "a curve"), phases(wrong))
+    report = text.report(answer(wrong))
     assert report.startswith("== a curve\n\nfinding: The run on 8 ranks is impossible: 800 images a rank take 80 s")
     assert "-: not used" in report
     assert max(map(len, report.splitlines())) <= text.WIDTH
 
 
 def test_a_point_above_the_ideal_is_marked():
-    assert "4.32!" in text.report(explain.explain(POINTS.assign(**{SPEED: [100, 100, 108, 100, 100]})), phases(POINTS))
+    assert "4.32!" in text.report(answer(POINTS.assign(**{SPEED: [100, 100, 108, 100, 100]})))
 
 
 def as_json(points):
-    return json.loads(documents.text(text.as_json(explain.explain(points, "a curve"), phases(points))))
+    return json.loads(documents.text(answer(points)))
 
 
 def test_a_number_with_an_interval_has_its_level_and_n():
