@@ -1,9 +1,10 @@
-"""Shared by the benchmarks: options, tables, intervals as text."""
+"""Shared by the benchmarks: options, tables, intervals as text, the command of a launch and the name of a curve."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
+from train.launch.execute import this_machine
+from train.launch.launchers import LAUNCHERS
+from train.launch.plan.make import make
 from train.record import intervals
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,3 +53,23 @@ def in_words(values: Sequence[float], digits: int = 3) -> str:
     if interval is None:
         return ", ".join(f"{value:.{digits}f}" for value in values)
     return f"{interval.value:.{digits}f} ({interval.low:.{digits}f} to {interval.high:.{digits}f})"
+
+
+def launch_overrides(results: Path, user_overrides: Sequence[str], **measure: object) -> list[str]:
+    """Return overrides with settings of `measure`, into a folder of results."""
+    settings = [f"measure.{name}={value}" for name, value in measure.items()]
+    return [*user_overrides, f"results={results}", "tracking=none", *settings]
+
+
+def launch_command(overrides: Sequence[str], only: str) -> list[str]:
+    """Return the command that launches one point or curve of these overrides."""
+    return [sys.executable, "-m", "train.launch", *overrides, f"--only={only}"]
+
+
+def curve_of(overrides: Sequence[str]) -> str:
+    """Return the name of the curve of the overrides. Raises SystemExit unless they have exactly one."""
+    points = make(overrides, this_machine(), LAUNCHERS).points
+    names = [point.name for point in points if point.config.launch.rounds]
+    if len(names) != 1:
+        sys.exit(f"the overrides must give one curve in rounds; they give {', '.join(names) or 'none'}")
+    return names[0]

@@ -16,8 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import launches
-from benchmarks.common import Row, options, show
+from benchmarks.common import Row, curve_of, launch_command, launch_overrides, options, show
 from train.record import affinity, intervals, protocol, record, rounds
 from train.record.disturbance import run_selection
 from train.record.intervals import Interval
@@ -36,10 +35,9 @@ def main() -> None:
     for number in range(arguments.runs):
         with tempfile.TemporaryDirectory() as folder:
             results = Path(folder)
-            measure = {"design": "rounds", "budget_s": arguments.budget_s, "repeats": 1}
-            overrides = launches.overrides(results, arguments.overrides, **measure)
-            command = launches.command(overrides, only=launches.curve_of(overrides))
-            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as job:
+            budget_s = arguments.budget_s
+            overrides = launch_overrides(results, arguments.overrides, design="rounds", budget_s=budget_s, repeats=1)
+            with subprocess.Popen(launch_command(overrides, curve_of(overrides)), stdout=subprocess.DEVNULL) as job:
                 beside_loop = disturb(job, results)
             if job.returncode:
                 sys.exit(f"the launch failed with status {job.returncode}")

@@ -18,8 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import launches
-from benchmarks.common import in_words, options
+from benchmarks.common import in_words, launch_command, launch_overrides, options
 from train.config.schema import PRETRAINED
 from train.rank import placement
 from train.record import affinity, record
@@ -47,11 +46,7 @@ class Setting:
 
 def main() -> None:
     """Run all in turn, and print the ratio of each arm of the kit to the script."""
-    numbers = {
-        "ranks": (2, "of each run"),
-        "batch": (4, "images of a rank in a step"),
-        "steps": (10, "timed, of a run"),
-    }
+    numbers = {"ranks": (2, "of each run"), "batch": (4, "images of a rank a step"), "steps": (10, "timed, of a run")}
     parser = options("peer", __doc__, **numbers, pairs=(6, "of runs; six have an interval"))
     parser.add_argument("--script", type=Path, required=True, help="tensorflow2_synthetic_benchmark.py of Horovod")
     parser.add_argument("--model", choices=_MODELS, default=_MODELS[0], help="default: %(default)s")
@@ -117,7 +112,7 @@ def kit_rate(setting: Setting, arm: str) -> float:
         overrides += [f"batch_per_rank={setting.batch}", "launcher=local"]
         steps = {"repeats": 1, "warm_up_steps": _WARM_UP_STEPS, "timed_steps": setting.steps}
         point = f"{setting.model}-nodes{setting.ranks}-{arm}"
-        command = launches.command(launches.overrides(Path(folder), overrides, **steps), only=point)
+        command = launch_command(launch_overrides(Path(folder), overrides, **steps), only=point)
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             sys.exit(f"the launch of {arm} failed:\n{done.stdout}")

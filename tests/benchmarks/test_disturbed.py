@@ -1,8 +1,11 @@
+from pathlib import Path
+
 import psutil
 import pytest
 
-from benchmarks import disturbed
+from benchmarks import common, disturbed
 from tests.helpers.run_records import disturb, make_rounds
+from train.launch.launchers.base import Machine
 
 QUIET = [1.58, 1.59, 1.60, 1.61, 1.62, 1.63, 1.64, 1.65]
 
@@ -33,3 +36,9 @@ def test_the_loop_runs_on_its_core_until_it_is_ended():
 
 def test_without_a_round_there_is_no_number(tmp_path):
     assert disturbed.finished(tmp_path) is None
+
+
+def test_the_curve_is_found_beside_its_points_and_the_controls_of_emulated_nodes(monkeypatch):
+    monkeypatch.setattr(common, "this_machine", lambda: Machine(2, None))
+    arguments = ["experiment=weak_scaling", "model=tiny", "nodes=4", "launcher=emulated"]
+    assert common.curve_of(common.launch_overrides(Path("unused"), arguments)) == "tiny-rounds"
