@@ -1,39 +1,32 @@
 """The thresholds of all rules: numbers in thresholds.toml, each with its unit, the reason for it and its source."""
 
 import functools
-import tomllib
-from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from analysis import TableError
 
 THRESHOLDS = Path(__file__).with_name("thresholds.toml")
+_Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-@dataclass(frozen=True)
-class Threshold:
+class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One number that rules compare with."""
 
     value: float
-    unit: str
-    reason: str
-    source: str
+    unit: _Text
+    reason: _Text
+    source: _Text
 
 
 def read(path: Path = THRESHOLDS) -> dict[str, Threshold]:
-    """Return the thresholds in the TOML file `path`, by name.
-
-    Raises TableError naming the file, and an entry that lacks a value, unit, reason or source.
-    """
+    """Return the thresholds in the TOML file `path`, by name. Raises TableError naming the file and the fault."""
     try:
-        entries = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise TableError(f"{path}: not a readable TOML file: {error}") from error
-    needed = {field.name for field in fields(Threshold)}
-    for name, entry in entries.items():
-        if not isinstance(entry, dict) or set(entry) != needed or not all(str(value) for value in entry.values()):
-            raise TableError(f"{path}: [{name}] must have exactly {', '.join(sorted(needed))}, none of them empty")
-    return {name: Threshold(**entry) for name, entry in entries.items()}
+        return msgspec.toml.decode(path.read_bytes(), type=dict[str, Threshold])
+    except (OSError, ValueError) as error:
+        raise TableError(f"{path}: not a readable list of thresholds: {error}") from error
 
 
 _read_once = functools.cache(read)

@@ -4,14 +4,14 @@ Tolerances decide, which are written as in ReFrame: (value, lower, upper, unit).
 """
 
 import math
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import pandas as pd
 
 from analysis import TableError, metrics, speedups
@@ -45,16 +45,35 @@ def unit(quantity: str) -> str | None:
     return definition.unit if definition else COMPARED.get(quantity)
 
 
-@dataclass(frozen=True)
-class Tolerance:
-    """One reference: its value (None: the published number), and the allowed relative deviations below and above."""
+class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One reference: its value, the allowed relative deviations below and above, and the points that it is for."""
 
     quantity: str
     unit: str
-    value: float | None
-    lower: float | None
-    upper: float | None
-    selectors: dict[str, Any] = field(default_factory=dict)
+    value: Literal["published"] | float
+    lower: float | None = None
+    upper: float | None = None
+    experiment: str | None = None
+    model: str | None = None
+    device: str | None = None
+    at: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError naming what is given and what is allowed."""
+        for held, key, allowed in (
+            (unit(self.quantity), "quantity", "must be one of the tidy table or of a comparison"),
+            (self.unit == unit(self.quantity), "unit", f"must be '{unit(self.quantity)}'"),
+            (self.stated is None or math.isfinite(self.stated), "value", "must be 'published' or a number"),
+            (-math.inf < (self.lower or 0) <= 0, "lower", "must be a fraction of the value, 0 or negative"),
+            (0 <= (self.upper or 0) < math.inf, "upper", "must be a fraction of the value, 0 or positive"),
+        ):
+            if not held:
+                raise ValueError(f"{key} = {getattr(self, key)!r} given, {allowed}")
+
+    @property
+    def stated(self) -> float | None:
+        """Return the value; None for the published number."""
+        return None if self.value == "published" else self.value
 
     @property
     def allowed(self) -> Bounds:
@@ -66,48 +85,24 @@ class Tolerance:
 Tolerances = Sequence[Tolerance]
 
 
-def _tolerance(entry: dict[str, Any], location: str) -> Tolerance:
-    def need(held: bool, key: str, allowed: str) -> None:
-        if not held:
-            raise TableError(f"{location}: {key} = {entry.get(key, 'nothing')!r} given, {allowed}")
-
-    keys = ("quantity", "value", "lower", "upper", "unit", *_SELECTORS)
-    if unknown := [key for key in entry if key not in keys]:
-        raise TableError(f"{location}: '{unknown[0]}' is not known (allowed: {', '.join(keys)})")
-    quantity, value = entry.get("quantity"), entry.get("value")
-    expected = unit(quantity) if isinstance(quantity, str) else None
-    need(expected is not None, "quantity", "must be one of the tidy table or of a comparison")
-    need(entry.get("unit") == expected, "unit", f"must be '{expected}'")
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    need(value == "published" or number, "value", "must be 'published' or a number")
-    deviations = {}
-    for key, sign, allowed in (("lower", -1, "0 or negative"), ("upper", 1, "0 or positive")):
-        deviation = deviations[key] = entry.get(key)
-        fits = deviation is None or (
-            isinstance(deviation, int | float) and not isinstance(deviation, bool) and 0 <= sign * deviation < math.inf
-        )
-        need(fits, key, f"must be a fraction of the value, {allowed}")
-    selectors = {key: entry[key] for key in _SELECTORS if key in entry}
-    stated = None if value == "published" else float(value)  # type: ignore[arg-type]
-    return Tolerance(str(quantity), str(expected), stated, deviations["lower"], deviations["upper"], selectors)
+class _File(msgspec.Struct):
+    tolerance: list[Tolerance]
 
 
 def read_tolerances(path: Path = TOLERANCES) -> list[Tolerance]:
-    """Return the tolerances in the TOML file `path`, in its order.
-
-    Raises TableError naming the file, the entry, the given value and the allowed ones.
-    """
+    """Return the tolerances in the TOML file `path`, in its order. Raises TableError naming the file and the fault."""
     try:
-        entries = tomllib.loads(path.read_text())["tolerance"]
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
+        return msgspec.toml.decode(path.read_bytes(), type=_File).tolerance
+    except (OSError, ValueError) as error:
         raise TableError(f"{path}: not a readable list of [[tolerance]]: {error}") from error
-    return [_tolerance(dict(entry), f"{path}: entry {number}") for number, entry in enumerate(entries, 1)]
 
 
 def find_tolerance(tolerances: Tolerances, quantity: str, **point: Any) -> Tolerance | None:
     """Return the first tolerance for a quantity at a point (experiment, model, device, at), or None."""
-    matching = (t for t in tolerances if t.quantity == quantity and t.selectors.items() <= point.items())
-    return next(matching, None)
+    for one in tolerances:
+        if one.quantity == quantity and all(getattr(one, name) in (None, point.get(name)) for name in _SELECTORS):
+            return one
+    return None
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,7 @@ class Subject:
     def published_tolerance(self, tolerances: Tolerances) -> Tolerance | None:
         """Return its tolerance around a published number; None for one that states a value itself."""
         tolerance = self.tolerance(tolerances)
-        return tolerance if tolerance and tolerance.value is None else None
+        return tolerance if tolerance and tolerance.stated is None else None
 
     def why_invalid(self) -> str:
         """Return why one of its points is not valid as a scaling result, and it is not judged; "" if all are valid."""
@@ -255,7 +250,7 @@ def compare_order(
     published, local = pairs[0]
     subject = Subject(published, replace(local, model=""), quantity)
     tolerance = subject.tolerance(tolerances)
-    stated_share = tolerance.value if tolerance and tolerance.value is not None else 1.0
+    stated_share = 1.0 if tolerance is None or tolerance.stated is None else tolerance.stated
     yield compare_number(subject, exact(stated_share), share, tolerance, note)
 
 
@@ -318,7 +313,7 @@ def _single(series: pd.DataFrame, quantity: str) -> Number | None:
 
 def stated_values(local: pd.DataFrame, tolerances: Tolerances) -> Iterator[Judged]:
     """Compare local curves with the values that the tolerances state for this machine."""
-    if not any(tolerance.value is not None for tolerance in tolerances):
+    if all(tolerance.stated is None for tolerance in tolerances):
         return
     among = {by: speedups.rates(local, by) for by in speedups.BY}
     for _, series in local.groupby("series", sort=False):
@@ -340,8 +335,8 @@ def _stated_on_curve(curve: ComparedCurve, tolerances: Tolerances) -> Iterator[J
             over = None if name == "rate" else first
             subject = Subject(replace(curve, on="stated in the tolerances"), curve, quantity, size, over)
             tolerance = subject.tolerance(tolerances)
-            if tolerance and tolerance.value is not None:
-                stated.append((subject, tolerance, tolerance.value, size, name))
+            if tolerance and tolerance.stated is not None:
+                stated.append((subject, tolerance, tolerance.stated, size, name))
     # Most curves have nothing to reach.
     numbers = speedups.numbers(curve.points(), "size", curve.spread) if stated else {}
     for subject, tolerance, value, size, name in stated:
