@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from analysis import metrics, speedups
+from analysis import grouped, metrics, speedups
 from analysis.documents import counted
 from analysis.stats import Number
 from analysis.stats.student import Noise, pooled, square_about_line
@@ -97,10 +97,7 @@ def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Call
 
     @functools.cache
     def by_key() -> dict[tuple[Any, ...], list[Row]]:
-        rows_by_key: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-        for row in row_dicts(rows):
-            rows_by_key[key(row)].append(row)
-        return rows_by_key
+        return grouped(row_dicts(rows), key)
 
     def find(row: Row) -> list[Row]:
         return by_key().get(key(row), []) if len(rows) else []  # the index is built on first use; most are never used

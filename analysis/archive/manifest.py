@@ -12,13 +12,12 @@ import tarfile
 import tempfile
 import unicodedata
 import zlib
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from analysis import TableError
+from analysis import TableError, grouped
 from train.record import bounded
 
 MANIFEST = "MANIFEST"
@@ -276,9 +275,6 @@ class _Forward(gzip.GzipFile):
 
 def _clashes(names: Iterable[str]) -> Iterator[str]:
     """Yield a line for files that overwrite each other on a system that ignores case or the kind of accent."""
-    alike: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        alike[unicodedata.normalize("NFC", name).casefold()].append(name)
-    for same in alike.values():
+    for same in grouped(names, lambda name: unicodedata.normalize("NFC", name).casefold()).values():
         if len(same) > 1:
             yield f"extra: {' and '.join(sorted(same))} are one file on a system that ignores case"

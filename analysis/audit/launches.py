@@ -1,12 +1,12 @@
 """A launch as the audit compares it with others, and the rules between the launches of an experiment."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from analysis import metrics
+from analysis import grouped, metrics
 from analysis.audit import hosts
 from analysis.audit.findings import EXPERIMENT_RULES, finding, graded, rule
 from analysis.audit.records import ratios
@@ -309,11 +309,3 @@ def _point(run: Launch) -> tuple[str, str]:
 def _without_rounds(runs: list[Launch]) -> list[Launch]:
     curves = {run.curve for run in runs if run.in_rounds}
     return [run for run in runs if run.curve not in curves]
-
-
-def grouped(runs: list[Launch], key: Callable[[Launch], Any]) -> dict[Any, list[Launch]]:
-    """Return launches by a key, in their order."""
-    groups: dict[Any, list[Launch]] = defaultdict(list)
-    for run in runs:
-        groups[key(run)].append(run)
-    return groups

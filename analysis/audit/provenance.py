@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from analysis import grouped
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, finding, rule
-from analysis.audit.launches import Launch, grouped
+from analysis.audit.launches import Launch
 from analysis.finding import Finding
 from train.record import kit
 from train.record.record import RunRecord

@@ -98,12 +98,12 @@ def run_audit(options: argparse.Namespace) -> int:
     serious = [finding for finding in local if finding.severity == "serious"]
     if options.junit:
         rules = [*TABLE_RULES, *([] if options.file else [*RECORD_RULES, *EXPERIMENT_RULES, *verify.RULES])]
-        arguments.write_junit(options.junit, "audit", {rule: _failure(serious, rule) for rule in rules})
+        failures = {
+            rule: "\n".join(f"{f.place}: stated: {f.stated}; follows: {f.follows}" for f in serious if f.rule == rule)
+            for rule in rules
+        }
+        arguments.write_junit(options.junit, "audit", failures)
     return 1 if options.strict and serious else 0
-
-
-def _failure(serious: Sequence[Finding], rule: str) -> str:
-    return "\n".join(f"{f.place}: stated: {f.stated}; follows: {f.follows}" for f in serious if f.rule == rule)
 
 
 def _audit_file(options: argparse.Namespace) -> Audit:

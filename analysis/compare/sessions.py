@@ -7,13 +7,13 @@ has already (as `FORCE=1` does), or if commit, driver, kernel, image or versions
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import pandas as pd
 
+from analysis import grouped
 from analysis.compare import Comparison, corrected
 from analysis.compare.launches import Change, Key, Values, compare_launches, days_mean, launch_values, within
 from analysis.compare.provenance import Details, Difference, Provenances, details, differences, provenance
@@ -90,9 +90,7 @@ def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str,
 
     table: its local rows. records: by path.
     """
-    by_machine: dict[str, list[LaunchInfo]] = defaultdict(list)
-    for launch in launches(table, records):
-        by_machine[launch.machine].append(launch)
+    by_machine = grouped(launches(table, records), lambda launch: launch.machine)
 
     def session(number: int, launches: list[LaunchInfo]) -> Session:
         rows = table[table["record"].isin([launch.path for launch in launches])]
@@ -223,10 +221,10 @@ def _over_days(values: Values, sessions: Sequence[Session]) -> Number:
     A session belongs to the day on which it began; an update begins a new state.
     """
     state = session_states(sessions)[-1]
-    by_day: dict[str, list[float]] = defaultdict(list)
+    by_day: dict[str, list[float]] = {}
     for session in sessions:
         if session.number in state and session.number not in values.invalid:
-            by_day[session.launches[0].started_at[:10]] += values.on([session.number])
+            by_day.setdefault(session.launches[0].started_at[:10], []).extend(values.on([session.number]))
     return days_mean([day for day in by_day.values() if day])
 
 

@@ -51,7 +51,8 @@ def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
                 if launches := speedups.paired_ratios(arm, base):
                     pair = _pair_label(arm.iloc[0], base.iloc[0])
                     title = f"{labels.name(model)}, {counted(int(str(ranks)), 'rank')}: {pair}"
-                    details = [*labels.distinctions(rows, runs, "arm"), *_server_labels(arm, base)]
+                    details = labels.distinctions(rows, runs, "arm")
+                    details += [f"{x['arm'].iloc[0]}: {cores}" for x in (arm, base) for cores in labels.server_cores(x)]
                     unit = "repeat" if arm["round"].isna().all() else "round"
                     label = [title, ", ".join(details)]
                     yield Ratio(str(model), str(arm["series"].iloc[0]), int(str(ranks)), label, launches, unit)
@@ -76,12 +77,6 @@ def _pair_label(arm: Any, base: Any) -> str:
     if base["allreduce"] != arm["allreduce"]:
         return "with allreduce / without"
     return f"{_name(arm)} / {_name(base)}"
-
-
-def _server_labels(*arms: pd.DataFrame) -> Iterator[str]:
-    """Yield a phrase for each arm with additional cores for parameter servers: "ps: +2 cores for servers"."""
-    for arm in arms:
-        yield from (f"{arm['arm'].iloc[0]}: {phrase}" for phrase in labels.server_cores(arm))
 
 
 def _name(series: Any) -> str:

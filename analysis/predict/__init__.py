@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis import metrics
+from analysis import grouped, metrics
 from analysis.thresholds import limit
 from train.record.intervals import student_quantile
 
@@ -120,10 +120,7 @@ def strong(ranks: np.ndarray, global_batch: float) -> Sizes:
 
 def joined(curves: list[Curve]) -> list[Curve]:
     """Return curves of one model, machine and node joined where their batches per rank differ; others as they are."""
-    groups: dict[tuple[str, str, float], list[Curve]] = {}
-    for curve in curves:
-        per_node = -1.0 if math.isnan(curve.ranks_per_node) else curve.ranks_per_node
-        groups.setdefault((curve.model, curve.source, per_node), []).append(curve)
+    groups = grouped(curves, lambda curve: (curve.model, curve.source, np.nan_to_num(curve.ranks_per_node, nan=-1.0)))
     return [_joined(group) for group in groups.values()]
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pandas as pd
 
-from analysis import TableError, labels, metrics, speedups
+from analysis import TableError, grouped, labels, metrics, speedups
 from analysis.documents import counted
 from analysis.experiments import summary
 from analysis.predict import answers, calibration, reading
@@ -155,10 +155,9 @@ def _curves(
     if measured.empty:
         return []
     predictable = {(curve.model, curve.series): curve for curve in reading.local(rows)}
-    points: dict[tuple[str, str], list[summary.Point]] = {}
-    for point in summary.points(measured):
-        first = point.runs.iloc[0]
-        points.setdefault((first["model"], first["series"]), []).append(point)
+    points = grouped(
+        summary.points(measured), lambda point: (point.runs["model"].iloc[0], point.runs["series"].iloc[0])
+    )
     return [
         _curve(curve_points, measured, records, predictable.get(key), threshold, plan, to, learned)
         for key, curve_points in points.items()

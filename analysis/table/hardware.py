@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis import metrics
+from analysis import grouped, metrics
 from train.record import recorded_config, rounds
-from train.record.record import CoreUse, Rank, RunRecord, Server, Window
+from train.record.record import CoreUse, Rank, RunRecord, Server
 
 COMPUTE, LINK = "compute_limit_images_per_s", "link_limit_images_per_s"
 _COMPRESSED = {"none": 1.0, "fp16": 0.5}  # share of the bytes of fp32
@@ -69,22 +69,17 @@ def window_energy_per_image(run: RunRecord) -> dict[tuple[int, int], dict[str, f
 
     Empty if no rank has counters in its first window.
     """
-    if not any(_counts(window.cores) for rank in run.ranks for window in rank.windows[:1]):
+    first = [window.cores for rank in run.ranks for window in rank.windows[:1] if window.cores]
+    if all(counted.energy_j is None and counted.gpu_energy_j is None for counted in first):
         return {}
-    windows: dict[tuple[int, int], list[tuple[Rank, Window]]] = {}
-    for rank in run.ranks:
-        for window in rank.windows:
-            windows.setdefault((window.round, window.arm), []).append((rank, window))
+    every = ((rank, window) for rank in run.ranks for window in rank.windows)
+    windows = grouped(every, lambda pair: (pair[1].round, pair[1].arm))
     energies = {}
     for turn, pairs in windows.items():
         steps = sum(len(window.step_times_s) for _, window in pairs)
         images = recorded_config.arm_step_batch(run.config["rounds"][turn[1]]) * steps
         energies[turn] = _per_image([(rank, window.cores) for rank, window in pairs], images)
     return energies
-
-
-def _counts(core_use: CoreUse | None) -> bool:
-    return core_use is not None and (core_use.energy_j is not None or core_use.gpu_energy_j is not None)
 
 
 def _per_image(pairs: Sequence[tuple[Rank | Server, CoreUse | None]], images: int) -> dict[str, float]:

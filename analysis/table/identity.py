@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from analysis import grouped
 from train.record.recorded_config import LAUNCH_PLAN, NOT_MEASURED, hashed_name
 
 # Axes of scaling: more ranks do the work.
@@ -93,8 +94,8 @@ def identify(runs: Sequence[Facts]) -> list[dict[str, Any]]:
     shared = {id(run): run for run in runs}  # by repeats that one process read
     point_by_run = {run_id: points.setdefault(msgspec.json.encode(run), run) for run_id, run in shared.items()}
     run_points = [point_by_run[id(run)] for run in runs]
-    axes = {group: axis([facts.swept for facts in alike]) for group, alike in _grouped(points.values(), _sweep).items()}
-    varied = {group: _varied(alike) for group, alike in _grouped(points.values(), _comparison).items()}
+    axes = {group: axis([facts.swept for facts in alike]) for group, alike in grouped(points.values(), _sweep).items()}
+    varied = {group: _varied(alike) for group, alike in grouped(points.values(), _comparison).items()}
     columns = {id(point): _columns(point, axes[_sweep(point)], varied[_comparison(point)]) for point in points.values()}
     return [columns[id(point)] for point in run_points]
 
@@ -105,13 +106,6 @@ def _sweep(run: Facts) -> tuple[Any, ...]:
 
 def _comparison(run: Facts) -> tuple[Any, ...]:
     return run.experiment, *run.arm_keys
-
-
-def _grouped(runs: Iterable[Facts], by: Any) -> dict[tuple[Any, ...], list[Facts]]:
-    groups: dict[tuple[Any, ...], list[Facts]] = defaultdict(list)
-    for run in runs:
-        groups[by(run)].append(run)
-    return groups
 
 
 def _varied(runs: Sequence[Facts]) -> frozenset[str]:

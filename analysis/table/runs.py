@@ -128,7 +128,9 @@ def _points(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
 
 
 def _measured(run: RunRecord, machine: str, columns: Mapping[str, Any], values: Iterable[Value]) -> Measured:
-    return Measured(_facts(run, machine), tuple(map(columns.get, schema.LOCAL_NAMES)), _in_columns(values))
+    content = (run.experiment, machine, run.config, run.swept, run.arm, run.arm_keys)
+    facts = _facts(msgspec.json.encode(content))
+    return Measured(facts, tuple(map(columns.get, schema.LOCAL_NAMES)), _in_columns(values))
 
 
 def _arms(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
@@ -210,13 +212,8 @@ def _alone(run: RunRecord, index: int) -> RunRecord:
     return replace(run, config=config, swept=run.swept | arm["swept"], arm=arm["arm"], role=arm["role"], ranks=ranks)
 
 
-def _facts(run: RunRecord, machine: str) -> Facts:
-    content = (run.experiment, machine, run.config, run.swept, run.arm, run.arm_keys)
-    return _shared_facts(msgspec.json.encode(content))
-
-
 @functools.lru_cache(maxsize=256)
-def _shared_facts(content: bytes) -> Facts:
+def _facts(content: bytes) -> Facts:
     """Return the facts of a point; its repeats share them."""
     experiment, machine, config, swept, arm, arm_keys = msgspec.json.decode(content)
     return Facts(experiment, machine, flat(config), config.get("derived", []), swept, arm, arm_keys)

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import TableError
+from analysis import TableError, grouped
 from train.record import bounded, logs
 
 _BYTES = 32 * 2**20  # of one file, and of the files in a folder
@@ -82,9 +82,7 @@ def read(path: Path) -> tuple[list[Grid], list[str]]:
             problems.append(f"{file}: cannot be read: {error}: {_ALLOWED}")
     if not folder:
         return grids, problems
-    joined: dict[Any, list[Grid]] = {}
-    for number, grid in enumerate(grids):
-        joined.setdefault(number if grid.log else (grid.rows[0].cells, grid.title, grid.decimal), []).append(grid)
+    joined = grouped(grids, lambda grid: id(grid) if grid.log else (grid.rows[0].cells, grid.title, grid.decimal))
     return [
         replace(same[0], rows=(*same[0].rows, *(row for grid in same[1:] for row in grid.rows[1:])))
         for same in joined.values()

@@ -8,6 +8,7 @@ experiment. Who changes files, record and ledger alike is not found.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from analysis import grouped
 from analysis.finding import Finding
 from analysis.verify import launches, remade
 from analysis.verify.point import Point, in_archive, on_disk
@@ -19,10 +20,7 @@ RULES = (remade.CHANGED, launches.BROKEN, launches.UNACCOUNTED, "measured_again"
 
 def verify(points: Iterable[Point]) -> Iterator[Finding]:
     """Yield what does not agree, and what cannot be verified, of the launches of these points."""
-    experiments: dict[str, list[Point]] = defaultdict(list)
-    for point in points:
-        experiments[point.experiment].append(point)
-    for experiment, members in sorted(experiments.items()):
+    for experiment, members in sorted(grouped(points, lambda point: point.experiment).items()):
         yield from _experiment(experiment, members)
 
 

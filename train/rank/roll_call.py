@@ -63,9 +63,11 @@ def misplaced(present: Sequence[Present], config: RunConfig, hosts: int) -> list
     by_host: dict[str, list[Present]] = {}
     for answer in present:
         by_host.setdefault(answer.host.host, []).append(answer)
+    on_hosts = ((host, text) for host, ranks in by_host.items() for text in _shared_on(ranks, alone=hosts > 1))
+    shared = hosts_by_text(on_hosts)
     return [
         *_wrong_hosts(by_host, config, hosts),
-        *_shared_devices(by_host, alone=hosts > 1),
+        *(f"{names}: {text}" for text, names in shared.items()),
         *_different_mpi(present, config),
     ]
 
@@ -87,13 +89,8 @@ def _wrong_hosts(by_host: Mapping[str, Sequence[Present]], config: RunConfig, ho
     return []
 
 
-def _shared_devices(by_host: Mapping[str, Sequence[Present]], alone: bool) -> list[str]:
-    """Return the devices that ranks share, each with its hosts. alone: a host is one node, without shared cores."""
-    shared = hosts_by_text((host, text) for host, ranks in by_host.items() for text in _shared_on(ranks, alone))
-    return [f"{hosts}: {text}" for text, hosts in shared.items()]
-
-
 def _shared_on(ranks: Sequence[Present], alone: bool) -> Iterator[str]:
+    """Yield the devices that ranks of a host share. alone: the host is one node, without shared cores."""
     gpus = [answer.gpu for answer in ranks if answer.gpu is not None]
     if len(set(gpus)) < len(gpus):
         yield (

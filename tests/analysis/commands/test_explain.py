@@ -2,22 +2,6 @@ import re
 
 import pytest
 
-from analysis import PUBLISHED
-
-REPORT = PUBLISHED / "000_hacksa.csv"
-
-
-def test_the_command_prints_each_curve_in_a_hundred_columns(command):
-    output = command("explain", REPORT).out
-    assert " ".join(output.split()).count("of each run are beyond its steps at their measured speed") == 3
-    assert max(map(len, output.splitlines())) <= 100
-
-
-def test_the_same_as_json(json_output):
-    curves = json_output("explain", REPORT)["curves"]
-    assert [curve["fixed_cost_paid"] for curve in curves] == ["not decidable"] * 3  # the work is shared out
-    assert [point["ranks"] for curve in curves for point in curve["points"] if point["fits"] == "no"] == [32]
-
 
 def test_a_curve_that_cannot_be_split_is_named(command, tmp_path):
     path = tmp_path / "one.csv"

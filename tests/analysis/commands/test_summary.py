@@ -68,14 +68,6 @@ def test_json_is_all_that_is_printed(results, json_output):
     assert [point["nodes"] for point in points] == [1, 2, 2]
 
 
-@pytest.mark.slow
-def test_the_brief_table_is_followed_by_the_largest_loss(results, summary):
-    curve_in_rounds(results.folder)
-    output = summary("weak_scaling", "--brief").out
-    assert "largest loss (what to try first: make diagnose EXPERIMENT=weak_scaling)" in output
-    assert "ResNet50 on 2 nodes: " in output
-
-
 @pytest.fixture
 def systems(monkeypatch, tmp_path):
     """Let settings be written into this folder."""
@@ -126,12 +118,6 @@ def test_a_name_that_cannot_be_written_is_refused_before_anything_is_measured(tu
         result = tune(*dry_run, "--write", "../mine", status=2)
         assert result.out == ""
         assert "a name of letters, digits and _ is needed (WRITE=)" in result.err
-
-
-def test_a_program_reads_the_ranking(tune, json_output, results):
-    [contest] = json_output("tune", "--results", results.folder)["contests"]
-    verdicts = [(arm["arm"], arm["verdict"]) for arm in contest["arms"]]
-    assert verdicts == [("cycle-5ms", "better"), ("as-configured", "base")]
 
 
 def test_without_a_contest_it_says_so(tune):

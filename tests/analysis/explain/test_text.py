@@ -1,11 +1,10 @@
-import json
 import math
 import re
 
 import pandas as pd
 import pytest
 
-from analysis import documents, explain
+from analysis import explain
 from analysis.explain import text
 from analysis.explain.runs import SPEED
 from tests.helpers.wall_times import curve
@@ -86,34 +85,18 @@ def test_a_point_above_the_ideal_is_marked():
     assert "4.32!" in text.report(answer(POINTS.assign(**{SPEED: [100, 100, 108, 100, 100]})))
 
 
-def as_json(points):
-    return json.loads(documents.text(answer(points)))
-
-
-def test_a_number_with_an_interval_has_its_level_and_n():
-    document = as_json(POINTS)
-    assert (document["cost_beyond_steps"], document["fixed_cost_paid"]) == ("yes", "not decidable")
-    assert document["decided_by"].startswith("2 runs of 2 steps a rank on 32 ranks would decide")
-    fixed_s = document["fixed_s"]
-    assert (fixed_s["value"], fixed_s["level"], fixed_s["n"]) == (pytest.approx(4), 0.95, 5)
-    assert document["beyond_steps_s"] == fixed_s
-    assert document["points"][-1]["speedup_without_fixed"]["variation"] == "about the fit"
-
-
 def test_a_decided_curve_names_no_run():
-    document = as_json(WORKS)
-    assert (document["fixed_cost_paid"], document["decided_by"]) == ("yes", None)
-
-
-def test_what_is_not_known_is_null():
-    document = as_json(POINTS[:3].assign(**{SPEED: math.nan}))
-    assert document["points"][0][SPEED] is None
-    assert document["beyond_steps_s"] is None
+    decided, open_ = answer(WORKS), answer(POINTS)
+    assert (decided.fixed_cost_paid, decided.decided_by) == ("yes", None)
+    assert (open_.fixed_cost_paid, open_.cost_beyond_steps) == ("not decidable", "yes")
+    assert (open_.fixed_s.value, open_.fixed_s.n) == (pytest.approx(4), 5)
+    assert answer(POINTS[:3].assign(**{SPEED: math.nan})).beyond_steps_s is None
 
 
 def test_findings_and_misfits_are_in_it():
     wrong = POINTS.assign(**{SPEED: [100.0, 100.0, 10.0, 100.0, 100.0]})
-    document = as_json(pd.concat([wrong, POINTS[:1].assign(wall_s=36.001)]))
-    findings = [(finding["rule"], finding["ranks"], finding["leaves_out"]) for finding in document["findings"]]
-    assert findings == [("too_short", [8], "runs")]
-    assert [point["fits"] for point in document["points"]] == ["yes", "yes", "not used", "yes", "yes"]
+    document = answer(pd.concat([wrong, POINTS[:1].assign(wall_s=36.001)]))
+    assert [(finding.rule, finding.ranks, finding.leaves_out) for finding in document.findings] == [
+        ("too_short", (8,), "runs")
+    ]
+    assert [point.fits for point in document.points] == ["yes", "yes", "not used", "yes", "yes"]

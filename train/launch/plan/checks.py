@@ -140,16 +140,13 @@ def variable_warnings(variables: Mapping[str, str]) -> list[str]:
     if replaced := sorted(FROM_CONFIGURATION.keys() & variables.keys()):
         keys = ", ".join(FROM_CONFIGURATION[name] for name in replaced)
         warnings.append(f"{', '.join(replaced)}: set in your environment, but the configuration decides: {keys}")
-    if others := [f"{name}={value}" for name, value in variables.items() if _tunes(name)]:
+    tuning = [name for name in variables if name.startswith(_TUNING) and not is_launcher_variable(name)]
+    if others := [f"{name}={variables[name]}" for name in tuning if name not in FROM_CONFIGURATION]:
         warnings.append(
             f"{', '.join(others)}: set in your environment. The records keep it, but a run counts as measured "
             "whatever the value was: FORCE=1 measures again, RESULTS=folder keeps the two apart"
         )
     return warnings
-
-
-def _tunes(name: str) -> bool:
-    return name.startswith(_TUNING) and not (name in FROM_CONFIGURATION or is_launcher_variable(name))
 
 
 def _reads(config: RunConfig) -> bool:
