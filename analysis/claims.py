@@ -30,11 +30,7 @@ LOCAL_RULES = {
 Scope = Literal["these runs", "any run"]  # a claim holds for the measurements in these runs, or for those in any run
 VerdictName = Literal["contradicted", "not decidable", "supported"]
 VERDICTS: tuple[VerdictName, ...] = get_args(VerdictName)
-_NAMES: dict[Outcome, VerdictName] = {
-    "outside": "contradicted",
-    "undecided": "not decidable",
-    "inside": "supported",
-}
+_NAMES: dict[Outcome, VerdictName] = {"outside": "contradicted", "undecided": "not decidable", "inside": "supported"}
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -82,11 +82,7 @@ def changes(before: str, after: str) -> str:
     return "".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-FOLDERS = {
-    "rounds": ("weak_scaling",),
-    "launches": ("fixed_work", "strategies"),
-    "emulated": ("weak_scaling",),
-}
+FOLDERS = {"rounds": ("weak_scaling",), "launches": ("fixed_work", "strategies"), "emulated": ("weak_scaling",)}
 
 
 @pytest.mark.parametrize("case", FOLDERS)

@@ -14,10 +14,7 @@ from tests.helpers.kit import TIMEOUT_S, in_phase, launch_command, ranks, record
 from train.launch.start import init
 
 RESULTS = 'run_10:30, it\'s "mine"'  # a mounted folder can have such a name
-pytestmark = [
-    pytest.mark.end_to_end,
-    pytest.mark.skipif(podman.missing() is not None, reason=str(podman.missing())),
-]
+pytestmark = [pytest.mark.end_to_end, pytest.mark.skipif(podman.missing() is not None, reason=str(podman.missing()))]
 
 
 @pytest.fixture

@@ -58,9 +58,7 @@ def run_again_with_keys(command: list[str], results: Path, hold: Hold, temporary
     return output
 
 
-def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_only_that_one_again(
-    tmp_path: Path,
-):
+def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_only_that_one_again(tmp_path: Path):
     measured, temporary = tmp_path / "results", tmp_path / "temporary"
     temporary.mkdir()
     command = launch_command(measured, "nodes=2,1", f"measure.timed_steps={STEPS}")

@@ -189,11 +189,7 @@ def month(
         for number in nodes:
             factor = slower * _SCATTER[(repeat + number) % len(_SCATTER)]
             run = make_record(
-                nodes=number,
-                step_s=MONTH_STEP_S[number] * factor,
-                repeat=repeat,
-                generation=generation,
-                **fields,
+                nodes=number, step_s=MONTH_STEP_S[number] * factor, repeat=repeat, generation=generation, **fields
             )
             for rank in run.ranks:
                 rank.phases_s |= {name: s * factor for name, s in rank.phases_s.items() if name not in _STEPS}

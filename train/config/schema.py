@@ -352,8 +352,7 @@ class Launcher:
     assumed_run_s: int = field(default=300, metadata=allow(above=0, unit="seconds"))
     # slurm: the limit of a job
     time_limit_s: int | None = field(
-        default=None,
-        metadata=allow(minimum=60, unit="seconds", null="twice the estimate and ten minutes"),
+        default=None, metadata=allow(minimum=60, unit="seconds", null="twice the estimate and ten minutes")
     )
 
     def __post_init__(self) -> None:

@@ -119,11 +119,7 @@ def test_a_number_is_above_where_it_is_outside_of_all_that_is_below(number, allo
 
 @pytest.mark.parametrize(
     ("outcomes", "outcome"),
-    [
-        (["inside", "inside"], "inside"),
-        (["inside", "undecided"], "undecided"),
-        (["outside", "undecided"], "outside"),
-    ],
+    [(["inside", "inside"], "inside"), (["inside", "undecided"], "undecided"), (["outside", "undecided"], "outside")],
 )
 def test_a_sentence_about_several_numbers(outcomes, outcome):
     assert verdict.together([Verdict(name) for name in outcomes]).outcome == outcome

@@ -75,10 +75,7 @@ def test_a_curve_that_is_not_precise_says_how_wide_it_is_why_and_how_much_longer
     few = launches.shortfall(run, [add(run.point, 0, [1.6], job_s=30.0)], None)
     assert few == launches.Shortfall(
         "tiny-rounds: no interval, asked for ± 5 %",
-        [
-            "an interval needs 6 rounds; measured: 1",
-            "3 launches show how launches differ; measured: 1",
-        ],
+        ["an interval needs 6 rounds; measured: 1", "3 launches show how launches differ; measured: 1"],
         60.0,
     )
     records = add_launches(1.4, 1.6, 1.8, first=1)
