@@ -262,12 +262,12 @@ def _curve_points(explained: Explanation) -> Iterator[CurvePoint]:
     above = {name: beyond_ideal(points, name) for name in get_args(SpeedupName)}
     for nth, point in enumerate(points.to_dict("records")):
         value, low, high = (point[f"speedup_without_fixed{end}"] for end in ("", "_low", "_high"))
-        derived = {
+        row: dict[Any, Any] = point | {
             "speedup_without_fixed": optional(from_ends(value, low, high, "about the fit", explained.fixed_s.n)),
             "fits": verdict(point),
             "above_ideal": [name for name in above if above[name].iloc[nth]],
         }
-        yield CurvePoint(**{name: derived.get(name, point.get(name)) for name in CurvePoint.__struct_fields__})
+        yield CurvePoint(**{name: row[name] for name in CurvePoint.__struct_fields__})
 
 
 def report(curve: ExplainedCurve) -> str:
