@@ -152,7 +152,8 @@ def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tupl
         token.unlink()
     answering = [answer for answer in answers if isinstance(answer, Host)]
     problems = [answer for answer in answers if not isinstance(answer, Host)]
-    lines = [*problem_lines([*problems, *unfit(answering, results, image)]), *same_hosts(answering)]
+    problems += [*unfit(answering, results, image), *without_ipv4(answering)]
+    lines = [*problem_lines(problems), *same_hosts(answering)]
     if lines:
         raise ConfigError("\n       ".join(lines))
     return tuple(answering)
@@ -171,6 +172,18 @@ def unfit(hosts: Sequence[Host], results: Path, image: str | None) -> list[Probl
           for host in hosts if not host.has_image),
         *((host.name, no_engine) for host in hosts if not host.has_singularity),
     ]  # fmt: skip
+
+
+def without_ipv4(hosts: Sequence[Host]) -> list[Problem]:
+    """Return the hosts whose names have no IPv4 address here, as that of a host with IPv6 alone, or an alias of ssh."""
+    problems = []
+    for host in hosts:
+        try:
+            socket.gethostbyname(host.name)
+        except OSError:
+            why = "its name has no IPv4 address here, over which ranks exchange; give it one in DNS or /etc/hosts"
+            problems.append((host.name, why))
+    return problems
 
 
 def same_hosts(hosts: Sequence[Host]) -> list[str]:

@@ -1,4 +1,5 @@
 import json
+import socket
 import sys
 from dataclasses import replace
 
@@ -6,7 +7,7 @@ import pytest
 
 from train.config.checks import ConfigError
 from train.launch.launchers import hosts
-from train.launch.launchers.hosts import Host, problem_lines, same_hosts, unfit
+from train.launch.launchers.hosts import Host, problem_lines, same_hosts, unfit, without_ipv4
 from train.record import affinity
 
 GOOD = Host("node-a", 28, 56, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True,
@@ -25,6 +26,17 @@ def test_each_unfit_host_is_named_with_what_to_do(tmp_path):
     assert engine.startswith("launcher.hosts: b: there is no command singularity")
     [problem] = same_hosts([GOOD, replace(GOOD, name="a.cluster"), SECOND])
     assert problem == "launcher.hosts: a, a.cluster are the same host, node-a"
+
+
+def test_a_host_whose_name_has_no_ipv4_address_is_named_before_anything_starts(monkeypatch):
+    def resolved(name):
+        if name == "b":
+            raise socket.gaierror(-5, "No address associated with hostname")  # of glibc, for a name with IPv6 alone
+        return "192.0.2.1"
+
+    monkeypatch.setattr(socket, "gethostbyname", resolved)
+    [(host, why)] = without_ipv4([GOOD, SECOND])
+    assert (host, why.partition(",")[0]) == ("b", "its name has no IPv4 address here")
 
 
 @pytest.mark.slow
@@ -64,7 +76,7 @@ def test_an_odd_answer_of_a_host_is_an_error_that_names_it(program, tmp_path, na
     script, problem = ODD[name]
     program("ssh").write_text(f"#!/bin/sh\n{script}\n")
     if problem is None:
-        assert hosts.ask(("n1",), tmp_path) == (replace(GOOD, name="n1"),)
+        assert hosts.ask(("localhost",), tmp_path) == (replace(GOOD, name="localhost"),)
         return
     with pytest.raises(ConfigError, match=r"^launcher\.hosts: n1: ") as error:
         hosts.ask(("n1",), tmp_path)
