@@ -226,21 +226,20 @@ def build_sif(variant: str, options: Sequence[str], from_oci: bool) -> tuple[int
         )
     IMAGES.mkdir(exist_ok=True)
     engine = first_that_works(("apptainer", "singularity"), "make sif")
-    archive = save_image(variant) if from_oci else None
-    source = f"docker-archive:{archive}" if archive else None
     build = plan(variant, None)
-    with context(build.epoch) as folder:
+    with (
+        context(build.epoch) as folder,
+        tempfile.TemporaryDirectory(dir=IMAGES, prefix=".") as archives,  # also removed after Ctrl-C
+    ):
+        source = f"docker-archive:{save_image(variant, Path(archives))}" if from_oci else None
         done = subprocess.run(sif_command(engine, build, source, options), cwd=folder)
-    if archive:
-        archive.unlink()
     return done.returncode, str(IMAGES / f"kit-{variant}.sif")
 
 
-def save_image(variant: str) -> Path:
-    """Save the image kit:VARIANT as an archive; returns its path."""
+def save_image(variant: str, folder: Path) -> Path:
+    """Save the image kit:VARIANT as an archive in a folder; returns its path."""
     builder = chosen_engine(BUILDERS, "make sif FROM_OCI=1")
-    archive = IMAGES / f"kit-{variant}.tar"
-    archive.unlink(missing_ok=True)
+    archive = folder / f"kit-{variant}.tar"
     if builder == "buildah":
         save = [builder, "push", f"kit:{variant}", f"docker-archive:{archive}"]
     else:
