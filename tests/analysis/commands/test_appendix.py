@@ -1,5 +1,7 @@
 import json
+import shutil
 import tarfile
+from contextlib import suppress
 
 import pytest
 
@@ -82,3 +84,28 @@ def test_a_damaged_archive_and_an_experiment_that_is_none_are_named(command, arc
     assert not (tmp_path / "evaluation.md").exists()
     error = command("evaluate", archive, "--only", "E99", status=2).err
     assert "ONLY=E99: no such experiment; allowed are E1 to E21" in error
+
+
+@pytest.mark.slow
+def test_an_archive_that_is_exchanged_after_its_check_is_not_what_is_unpacked(archive, tmp_path, monkeypatch):
+    """As its author could do whose folder it is in."""
+    theirs = shutil.copy(archive, tmp_path / "theirs.tar.gz")
+    check, unpacked = appendix.bundle_check.run_bundle_check, []
+
+    def check_then_exchange(options):
+        status = check(options)
+        (tmp_path / "member").write_text("a member that would be written outside the folder")
+        with tarfile.open(theirs, "w:gz") as hostile:
+            hostile.add(tmp_path / "member", f"bundle/../../../../../..{tmp_path}/outside")
+        return status
+
+    def stop(_, kit):
+        unpacked.extend(path.name for path in (kit.parent / "bundle").iterdir())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(appendix.bundle_check, "run_bundle_check", check_then_exchange)
+    monkeypatch.setattr(appendix, "_run_steps", stop)
+    with suppress(KeyboardInterrupt):
+        main(["evaluate", str(theirs), "--out", str(tmp_path / "evaluation.md")])
+    assert "results" in unpacked
+    assert not (tmp_path / "outside").exists()
