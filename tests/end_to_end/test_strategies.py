@@ -21,6 +21,9 @@ MWMS = ("distribution=mwms", *TWO)
 PS = ("distribution=ps", "distribution.servers=2", "nodes=2,2", "--only=tiny-nodes2")  # one node has too few ranks
 APART = ("distribution=ps", "distribution.servers_on=nodes", "nodes=1", "--only=tiny-nodes1")  # rank 1 is the server
 
+# Of a site: nothing answers there.
+PROXY = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+
 RANK = """
 import sys
 from pathlib import Path
@@ -78,12 +81,12 @@ joined.leave()
 
 def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
     (tmp_path / "rank.py").write_text(RANK)
-    succeed(*gloo(2), "env", "PYTHONPATH=.", sys.executable, str(tmp_path / "rank.py"))
+    succeed(*gloo(2), "env", "PYTHONPATH=.", sys.executable, str(tmp_path / "rank.py"), variables=PROXY)
 
 
 def test_two_workers_train_beside_a_parameter_server(tmp_path: Path):
     overrides = ("experiment=strategies", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none")
-    succeed(*LAUNCH, "--only=tiny-nodes2-ps", *overrides, f"results={tmp_path}")
+    succeed(*LAUNCH, "--only=tiny-nodes2-ps", *overrides, f"results={tmp_path}", variables=PROXY)
     [ps] = records(tmp_path)
     addresses = json.loads(ps.environment.variables["TF_CONFIG"])["cluster"]
     assert {task: len(tasks) for task, tasks in addresses.items()} == {"worker": 2, "ps": 1, "chief": 1}
