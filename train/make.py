@@ -98,6 +98,13 @@ def _program(user: Variables) -> dict[str, str]:
     return {f"program.{key}": program.override_value(value) for key, value in keys.items()}
 
 
+def _argument(text: str) -> str:
+    """Return an item of ARGS; a text of a user's program, as program.until=^step 9, in Hydra's quotes."""
+    key, _, value = text.partition("=")
+    is_text = key.removeprefix("program.") in program.TEXTS and key.startswith("program.")
+    return f"{key}={quoted(value)}" if is_text and value != "null" and value[:1] not in ("'", '"') else text
+
+
 def overrides(user: Variables) -> list[str]:
     """Return the overrides of a launch. Raises ValueError: ARGS has an unmatched quote, PROGRAM= cannot be read."""
     hosts = user.items("HOSTS")
@@ -124,7 +131,8 @@ def overrides(user: Variables) -> list[str]:
         "container.image": _quoted(user.text("IMAGE")),
     }
     try:
-        return [f"{key}={value}" for key, value in values.items() if value] + shlex.split(user.text("ARGS"))
+        arguments = [*map(_argument, shlex.split(user.text("ARGS")))]
+        return [f"{key}={value}" for key, value in values.items() if value] + arguments
     except ValueError as error:
         raise ValueError(f"ARGS={user.text('ARGS')}: {error}; give key=value pairs as a shell reads them") from error
 

@@ -39,11 +39,11 @@ def points(kit: Path, experiment: str, *overrides: str) -> dict[str, list[int]]:
     process = subprocess.run(command, cwd=kit, env=shell.ENVIRONMENT, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
     rows = [line.split() for line in process.stdout.splitlines()]
-    # point, ranks, cores per node, threads per rank, batch per rank, global batch, steps
+    # point, ranks, cores per node, threads per rank, batch per rank, global batch, and steps but of a program
     return {
         name: [int(numbers[i]) for i in (0, 3, 4)]
         for name, *numbers in rows
-        if len(numbers) >= 6 and all(word.isdigit() for word in numbers[:5])
+        if len(numbers) >= 5 and all(word.isdigit() for word in numbers[:5])
     }
 
 

@@ -53,6 +53,21 @@ def test_the_command_of_a_user_is_one_value_whatever_it_contains():
     }
 
 
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("program.until='^step 9'", "^step 9"),
+        ("program.until=\"'^step 9'\"", "^step 9"),
+        ("program.decimal=,", ","),
+        ("program.rate='speed: {rate} (all)'", "speed: {rate} (all)"),
+        ("program.rate=null", None),
+        ("program.skip=3", 3),
+    ],
+)
+def test_a_text_of_a_program_in_args_needs_the_quotes_of_a_shell_alone(typed, value):
+    assert read_back(ARGS=typed)[typed.partition("=")[0]] == value
+
+
 LAUNCH = {"NODES": "4", "MODELS": "a, null,o'brien", "HOSTS": "1e3,n2", "MEASURE": "report", "ARGS": "x=1 'y=[2, 3]'"}
 
 

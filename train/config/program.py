@@ -146,6 +146,7 @@ FILE_KEYS = {
     "version": "a command that prints the version",
     "problem": "what is computed, in words, for a proposal",
 }
+TEXTS = FILE_KEYS.keys() - {"skip", "each_rank", "until_s"}
 _FIRST = {
     "command": "mpirun -np {ranks} {here}/my_solver --seed {seed}",
     "rate": "steps/s: {rate}",

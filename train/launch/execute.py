@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from train.config.checks import check_results
+from train.config.checks import ConfigError, check_results
 from train.config.program import filled
 from train.launch.batch import submit
 from train.launch.job import Setting, make_job
@@ -91,6 +91,10 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
     if options.dry_run:
         show_lines("", Queue(runs, options.force).remarks(), console)
         print_commands(plan)
+        try:
+            checks.check_program(plan.points[0].config)
+        except ConfigError as error:  # it may run on another machine
+            show_lines(WARNING, [str(error)], console)
         return 0
     # Jobs of a batch system share a results folder, each with its own points.
     with ExitStack() as folders:

@@ -34,6 +34,14 @@ def test_the_plan_of_a_program_says_when_its_launches_end(tmp_path, capsys):
     assert "measure.budget_s=1200.0; ARGS changes each of them\n" in output
 
 
+def test_a_dry_run_shows_the_commands_of_a_program_and_looks_it_up(tmp_path, capsys):
+    command = "program.command='no_such_program {ranks}'"
+    output = dry_run(capsys, tmp_path, "experiment=scaling", command, "program.scaling=weak", "tracking=none")
+    *_, first, second, warning = output.splitlines()
+    assert (first, second) == ("no_such_program 1", "no_such_program 2")
+    assert "warning: program.command=no_such_program {ranks}: no program no_such_program on PATH" in warning
+
+
 @pytest.mark.slow
 def test_a_dry_run_mounts_the_folder_that_a_run_would(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # a relative path would be the name of a volume to Docker
