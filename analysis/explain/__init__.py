@@ -23,7 +23,7 @@ from analysis.stats.student import exponential
 from analysis.thresholds import limit
 
 _FEWER, _MORE = 8, 4  # a deciding run has so many times fewer steps than the shortest one; more, if that has few
-_LEAST_RUNS, _MOST_RUNS = 2, 9  # of one alone nobody would see that something delayed it
+_LEAST_RUNS, _MOST_RUNS = 4, 9  # of fewer, one that something delayed decides too much
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from analysis.explain.runs import SPEED, shortest_s, steps_s
 from analysis.stats import Number
 from analysis.stats.student import student
 from analysis.thresholds import limit
+from train.record.intervals import LEVEL, student_quantile
 
 Array = NDArray[np.float64]
 DEGREES = 2
@@ -36,6 +37,18 @@ class Noise:
     def number(self, value: float, unit_error: float, n: int) -> Number:
         """Return a number whose standard error would be `unit_error` if the share were 1."""
         return student(value, self.share * unit_error, self.degrees, n, "about the fit")
+
+    @property
+    def half_width(self) -> float:
+        """Return half the width of the 95 % interval of a number whose `unit_error` is 1."""
+        return self.share * student_quantile(LEVEL, self.degrees)
+
+    @property
+    def of_residuals(self) -> Noise | None:
+        """Return the noise of the residuals without the expected one; None if there are none."""
+        degrees = self.degrees - DEGREES
+        square = self.share**2 * self.degrees - DEGREES * limit("wall_time_noise") ** 2
+        return Noise(math.sqrt(max(0.0, square) / degrees), degrees) if degrees else None
 
 
 @dataclass(frozen=True)
@@ -180,9 +193,10 @@ def p(number: Number, truth: float) -> float:
 def paid_once(runs: pd.DataFrame) -> Line | None:
     """Return the line of OWN through the runs of a curve; None without several works at one number of ranks.
 
-    Its noise is that of its residuals; if there are none, that about a time per image which is measured or changes
-    smoothly with the ranks. A change of the time of a step by `step_drift` at each doubling of the
-    steps is added to it.
+    Its noise is the one with the widest interval: of its residuals and the expected noise, of its residuals alone, or
+    about a time per image that is measured or changes smoothly with the ranks. The expected noise may be too small, and
+    a single long run may be late. A change of the time of a step by `step_drift` at each doubling of the steps is added
+    to it.
     """
     line = OWN.fit(works, runs) if len(works := OWN.usable(runs)) else None
     if line is None:
@@ -191,7 +205,8 @@ def paid_once(runs: pd.DataFrame) -> Line | None:
     drift_s = limit("step_drift") * float(
         line.estimators[0] @ (steps_s * np.log2(works["steps_per_rank"].astype(float)))
     )
-    noise = line.noise if line.noise.degrees > DEGREES else _smooth_noise(runs) or line.noise
+    own = [line.noise, residuals] if (residuals := line.noise.of_residuals) else []
+    noise = max(filter(None, (*own, _smooth_noise(runs))), key=lambda noise: noise.half_width, default=line.noise)
     unit_errors = np.array([math.hypot(line.unit_errors[0], drift_s / noise.share), *line.unit_errors[1:]])
     return replace(line, noise=noise, unit_errors=unit_errors)
 

@@ -68,9 +68,9 @@ def test_one_work_at_each_number_of_ranks_is_not_decidable_and_the_run_that_deci
     result = explain.explain(one_work)
     decider = result.decider
     assert result.has_fixed_cost is None
-    assert (decider.runs, decider.ranks, decider.steps_per_rank) == (2, 32, 2)
+    assert (decider.runs, decider.ranks, decider.steps_per_rank) == (4, 32, 2)
     assert decider.if_recurring_s == pytest.approx(one_work["wall_s"].iloc[-1] / 8)
-    more = curve([32, 32], [2, 2], fixed_s + (24 + 192 / 32) / 8 * (1 + 0.005 * NOISE[6:8]))
+    more = curve([32] * 4, [2] * 4, fixed_s + (24 + 192 / 32) / 8 * (1 + 0.005 * NOISE[5:]))
     decided = explain.explain(pd.concat([one_work, more], ignore_index=True))
     assert decided.has_fixed_cost is (fixed_s > 0)
     assert decided.fixed_s.contains(fixed_s)
@@ -85,7 +85,17 @@ def test_a_shortest_run_of_few_steps_is_decided_by_a_longer_one():
 def test_more_runs_are_named_if_one_is_not_expected_to_exclude_what_would_matter():
     exact = growing(0.0, fixed_s=0.0, noise=0.0)[1]
     noisy = pd.concat([exact.assign(wall_s=factor * exact["wall_s"]) for factor in (0.9, 1.1)])
-    assert 2 < explain.explain(noisy).decider.runs <= 9
+    assert 4 < explain.explain(noisy).decider.runs <= 9
+
+
+@pytest.mark.parametrize(("late_s", "deviation_s"), [(10.0, 0.0), (0.0, 0.6)], ids=["a late run", "noise of seconds"])
+def test_short_runs_decide_nothing_wrong_if_a_longer_run_was_late_or_runs_scatter_by_seconds(late_s, deviation_s):
+    """12 s or nothing, and 64 x 16 / 170 = 6.02 s: a step of the late run seems to take 0.99 s instead of 0.38 s."""
+    one_work = growing(0.0, fixed_s=12.0 if late_s else 0.0)[1]
+    one_work.loc[5, "wall_s"] += late_s
+    short_s = (12.0 if late_s else 0.0) + 2 * 64 / 170 + deviation_s * np.array([1.0, -0.1, 0.9, 0.6])
+    result = explain.explain(pd.concat([one_work, curve([32] * 4, [2] * 4, short_s)], ignore_index=True))
+    assert result.fixed_s.contains(12.0 if late_s else 0.0)
 
 
 def test_a_run_of_a_few_steps_is_not_the_shortest_time_and_has_no_speedup_in_the_text():

@@ -33,6 +33,18 @@ def test_two_times_have_the_noise_of_repeated_points():
     assert fit.cost(0).degrees == 2
 
 
+def test_runs_that_scatter_by_more_than_expected_have_the_t_of_their_residuals_alone():
+    """14 and 16 s of 50 steps, 20 s of 100: one degree, the share is 2 s / sqrt(196 + 226 s^2) = 0.0974.
+
+    The variances of 14 and 16 s are 196 and 226 s^2 over that share, that of 20 s is 298: of their mean m = 14.93 s it
+    is 105 s^2. F = 2 m - 20 s, sqrt(4 x 105 + 298) s = 26.8 s; steps that change by 1 % change F by 0.1 s.
+    """
+    fit = line.paid_once(prepared(curve([1, 1, 1], [50, 50, 100], [14.0, 16.0, 20.0], 8)))
+    assert fit.cost(0).value == pytest.approx(9.858, abs=0.001)
+    assert fit.cost(0).standard_error == pytest.approx(2.611, abs=0.002)
+    assert fit.cost(0).degrees == 1
+
+
 def test_one_work_at_each_number_of_ranks_shows_nothing_that_is_paid_once():
     assert line.paid_once(prepared(curve([1, 2, 4], [400, 200, 100], [50.0, 30, 20]))) is None
     # Batches differ: the time per image may differ with them.

@@ -29,7 +29,7 @@ def test_the_sentences_say_what_the_speed_leaves_out_and_how_that_is_known():
     assert once.startswith("Whether that is paid once cannot be decided: no number of ranks has several works")
     # An eighth of the 20 steps of 32 ranks, which take 6 s: 4 s and 0.2 s, or a tenth of 6 s.
     assert decider == (
-        "2 runs of 2 steps a rank on 32 ranks would decide: 4.2 s if the fixed cost is paid once; 0.6 s if all recurs "
+        "4 runs of 2 steps a rank on 32 ranks would decide: 4.2 s if the fixed cost is paid once; 0.6 s if all recurs "
         "with the steps."
     )
     assert "On 32 ranks: 16.0x by speed, 6.0x by wall time, 16.0x by wall time without the fixed cost" in speedups
