@@ -77,7 +77,7 @@ def test_the_design_has_every_package_of_train():
 def test_functions_and_classes_in_the_design_exist():
     sources = [path.read_text() for folder in ("train", "analysis") for path in (ROOT / folder).rglob("*.py")]
     names = re.findall(r"^(?:\w+\.)?(\w*[a-z]_[a-z]\w*|[A-Z]\w*[a-z]\w*)$", code(ROOT / "docs/design.md"), re.MULTILINE)
-    assert {"RunConfig", "write_once", "rate_of"} <= {*names}
+    assert {"RunConfig", "ExperimentConfig", "LaunchPlan"} <= {*names}
     assert {name for name in names if not any(re.search(rf"\b{name}\b", source) for source in sources)} == set()
 
 
