@@ -4,7 +4,8 @@
 
 What `make scaling` starts measures PyTorch's ResNet-50 on synthetic images, one rank on the first GPU. Then one rank
 more than there are GPUs must be refused. Needs nvidia-smi and a Python with torch and torchvision, no TensorFlow and no
-network. The status is 1 if a comparison fails. It has not been run on a GPU yet.
+network: hydra-core, msgspec, nvidia-ml-py, openpyxl, psutil, pyyaml, rich, rocrate and tabulate with what they need (25
+MB) may be a folder on PYTHONPATH. The status is 1 if a comparison fails. It has not been run on a GPU yet.
 """
 
 import os

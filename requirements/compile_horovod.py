@@ -69,6 +69,16 @@ def build_settings(site: Path, environment: Mapping[str, str]) -> dict[str, str]
     return settings
 
 
+def mpi_problem(environment: Mapping[str, str]) -> str:
+    """Return what the compiler of MPI says of a program of two lines; "" if it compiles it."""
+    if not (compiler := shutil.which("mpicxx", path=environment["PATH"])):
+        return "there is no mpicxx"
+    command = [compiler, "-fsyntax-only", "-x", "c++", "-"]
+    program = "#include <mpi.h>\nint main() { return MPI_Init(nullptr, nullptr); }\n"
+    done = subprocess.run(command, input=program, capture_output=True, text=True, env=environment)
+    return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0] if done.returncode else ""
+
+
 def build_key(settings: Mapping[str, str], environment: Mapping[str, str]) -> str:
     """Return a digest of all that the compiled library depends on.
 
@@ -130,6 +140,9 @@ def main() -> None:
     log = Path(sys.prefix) / "install.log"
     environment = {**os.environ, "PATH": f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"}
     settings = build_settings(Path(sysconfig.get_path("purelib")), environment)
+    if "HOROVOD_WITH_MPI" in settings and (problem := mpi_problem(environment)):
+        why = f"error: mpicc is on PATH, but compiles no MPI program: {problem}\ninstall the headers of that MPI "
+        sys.exit(f"{why}(Debian: apt-get install libopenmpi-dev), or leave MPI out: HOROVOD_WITHOUT_MPI=1 make setup")
     key = f"key={build_key(settings, environment)}"
     remove = [uv, "pip", "uninstall", "--quiet", "--python", sys.prefix, "horovod"]
     install = [uv, "pip", "install", "--verbose", "--python", sys.prefix, "--no-deps", "--no-build-isolation"]

@@ -43,6 +43,14 @@ def test_headers_come_from_the_kit_first_then_from_tensorflow_then_as_the_user_s
     assert (ROOT / "requirements/include/newer_gcc.h").exists()
 
 
+def test_an_mpi_without_headers_is_named_before_anything_is_compiled(machine, tmp_path):
+    assert compile_horovod.mpi_problem(machine) == "there is no mpicxx"
+    write_program(tmp_path / "mpicxx", "echo '<stdin>:1:10: fatal error: mpi.h: No such file' >&2; exit 1")
+    assert compile_horovod.mpi_problem(machine) == "<stdin>:1:10: fatal error: mpi.h: No such file"
+    write_program(tmp_path / "mpicxx", "read line; [ \"$line\" = '#include <mpi.h>' ]")
+    assert compile_horovod.mpi_problem(machine) == ""
+
+
 def test_all_cores_compile_whatever_the_flags_of_make(machine, tmp_path):
     cores = len(os.sched_getaffinity(0))
     started_by_make = machine | {"MAKEFLAGS": " -- PYTHON=python3.12"}
