@@ -41,6 +41,8 @@ LABEL org.opencontainers.image.title="Horovod scaling kit, ${VARIANT}" \
       org.opencontainers.image.base.digest="${BASE_DIGEST}"
 RUN chmod -R a+rX /opt/kit && echo "Horovod scaling kit ${VERSION}, image ${VARIANT}, commit ${COMMIT}, on ${BASE_NAME} (${BASE_DIGEST})" \
       >/opt/kit/containers/built && echo "${COMMIT}" >/opt/kit/containers/commit
+# There is no Keras 3: Horovod and tf.keras take tf_keras.
+ENV TF_USE_LEGACY_KERAS=1
 # Gloo crashes if a host cannot resolve its own name, as in a build with the host's network. The entry is not kept.
 RUN { getent hosts "$(hostname)" >/dev/null || echo "127.0.0.1 $(hostname)" >>/etc/hosts; } \
     && /opt/kit/containers/check.sh ${VARIANT}

@@ -38,9 +38,10 @@ environment) # TensorFlow, Horovod compiled for it, and the other packages, from
     [ "$variant" = mvapich2 ] && mpich=mpich
     # shellcheck disable=SC2086
     UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy $kit/requirements/setup.sh $venv $packages $mpich
-    # Remove packages that no rank loads: Clang is for TensorFlow's code generators. Then remove files that only builds
-    # need: headers, tests of packages, build tools, debug symbols.
-    $venv/uv/bin/uv pip uninstall --quiet --python $venv libclang cmake wheel
+    # Remove packages that no rank loads: Clang is for TensorFlow's code generators, Keras 3 is what TensorFlow has
+    # without tf_keras, and fontTools is for PDF files. Then remove files that only builds need: headers, tests of
+    # packages, build tools, debug symbols.
+    $venv/uv/bin/uv pip uninstall --quiet --python $venv libclang cmake wheel keras optree namex fonttools
     cd $venv
     rm -rf install.log requirements.txt uv include share/man lib/python3*/site-packages/tensorflow/include
     # tensorflow/_api/*/test is not a test.

@@ -3,11 +3,13 @@
 import contextlib
 import re
 import subprocess
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 from containers import build
+from tests.helpers import kit
 from tests.helpers.programs import write_program
 
 BUILD = build.Build(
@@ -106,6 +108,26 @@ def test_an_image_gets_the_files_that_git_tracks_as_they_are_and_no_others(tmp_p
             "train/a.py": "changed",
         }
         assert {path.stat().st_mtime for path in files.values()} == {1700000000}
+
+
+WITHOUT = """
+from importlib.machinery import PathFinder
+find_spec = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *more: None if name in {names} else find_spec(name, *more)
+"""
+
+
+@pytest.mark.end_to_end
+def test_a_rank_trains_without_the_packages_that_an_image_lacks(tmp_path):
+    install = (build.ROOT / "containers/install.sh").read_text()
+    removed = {*re.search(r"pip uninstall .* --python \$venv (.*)", install)[1].split()}
+    modules = {name for name, packages in packages_distributions().items() if removed & {*map(str.lower, packages)}}
+    assert {"keras", "fontTools"} <= modules
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT.format(names=modules))
+    command = kit.launch_command(tmp_path / "results", "nodes=2", "--only=tiny-nodes2")
+    kit.succeed(*command, variables={"PYTHONPATH": str(tmp_path)})
+    [run] = kit.records(tmp_path / "results")
+    assert (run.status, run.environment.variables["PYTHONPATH"]) == ("complete", str(tmp_path))
 
 
 def test_both_kinds_of_image_contain_the_same_files_of_the_kit():
