@@ -1,8 +1,11 @@
-// Included before anything else, for what Horovod 0.28.1 takes from the headers of GCC 12 and earlier.
+// Included before anything else, for what Horovod 0.28.1 takes from the headers of older GCCs.
 #pragma once
 
 // horovod/common/common.h throws std::logic_error; the headers it includes brought it along up to GCC 12.
 #include <stdexcept>
+
+// Its Gloo's types.h needs uint8_t, which came with other headers up to GCC 14.
+#include <cstdint>
 
 // The span of its Flatbuffers assigns to a const member, an error since GCC 14. It takes C++20's with this macro, of
 // which this is as much as Flatbuffers needs in C++17.
