@@ -90,7 +90,8 @@ def test_an_archive_that_is_not_compressed_as_bundle_does(read, compress):
     [
         (member("bundle/large", 1 << 40), b"", "in or after large: unexpected end of data"),
         (member("bundle/z", 1 << 40, b"Z"), b"", "in or after z: it unpacks to more than 268 MB"),
-        (member("bundle/x", 1 << 40, tarfile.XHDTYPE), b"", "in or after MANIFEST: it unpacks to more than 268 MB"),
+        # The second message is that of Python 3.13.18, which reads no header of that size.
+        (member("bundle/x", 1 << 40, tarfile.XHDTYPE), b"", "in or after MANIFEST: (it unpacks to|empty header)"),
         (
             member("bundle/back", -512),
             b"",

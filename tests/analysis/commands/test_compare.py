@@ -19,4 +19,6 @@ def test_tables_whose_rates_count_different_things(command, tmp_path):
     a, b = tmp_path / "a.csv", tmp_path / "b.csv"
     a.write_text("GPUs,img/s\n1,100\n2,190\n")
     b.write_text("GPUs,epoch time (s)\n1,100\n2,53\n")
-    assert "b.csv: its rates count epochs, those of" in command("compare", f"A={a}", f"B={b}", status=2).err
+    error = command("compare", f"A={a}", f"B={b}", status=2).err
+    assert "b.csv: its rates are in epochs/s, those of" in error
+    assert "a.csv in images/s: give one unit" in error
