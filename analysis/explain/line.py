@@ -44,8 +44,8 @@ class Noise:
         return self.share * student_quantile(LEVEL, self.degrees)
 
     @property
-    def of_residuals(self) -> Noise | None:
-        """Return the noise of the residuals without the expected one; None if there are none."""
+    def residual_noise(self) -> Noise | None:
+        """Return the noise by the residuals alone, without the expected noise; None without residuals."""
         degrees = self.degrees - DEGREES
         square = self.share**2 * self.degrees - DEGREES * limit("wall_time_noise") ** 2
         return Noise(math.sqrt(max(0.0, square) / degrees), degrees) if degrees else None
@@ -205,7 +205,7 @@ def paid_once(runs: pd.DataFrame) -> Line | None:
     drift_s = limit("step_drift") * float(
         line.estimators[0] @ (steps_s * np.log2(works["steps_per_rank"].astype(float)))
     )
-    own = [line.noise, residuals] if (residuals := line.noise.of_residuals) else []
+    own = [line.noise, residuals] if (residuals := line.noise.residual_noise) else []
     noise = max(filter(None, (*own, _smooth_noise(runs))), key=lambda noise: noise.half_width, default=line.noise)
     unit_errors = np.array([math.hypot(line.unit_errors[0], drift_s / noise.share), *line.unit_errors[1:]])
     return replace(line, noise=noise, unit_errors=unit_errors)

@@ -148,9 +148,9 @@ class Learned:
     def at(self, curve: Curve, doublings: np.ndarray) -> np.ndarray:
         """Return how far the interval of a curve reaches to either side, at each size.
 
-        The scatter of its own points counts instead of the reach, which includes that of the public curves, if it is
-        larger. The reach of a point itself is 1 / sqrt 3 of that of one doubling, as for noise of the points: the last
-        doubling repeated has the noise of three measurements.
+        It is the learned reach, which includes the scatter of the public curves, or the scatter of the curve's own
+        points, whichever is larger. The reach of a point itself is 1 / sqrt 3 of that of one doubling, as for noise of
+        the points: the last doubling repeated has the noise of three measurements.
         """
         return np.asarray(max(self.reach, _scatter(curve)) * np.sqrt((1 + 2 * doublings**2) / 3))
 

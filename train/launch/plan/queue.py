@@ -268,7 +268,7 @@ class Queue:
         return self.runs[self.number + 1 :]
 
     def remarks(self) -> list[str]:
-        """Return remarks before the first run: how many are measured, whether by another code; how long others take."""
+        """Return remarks before the first run: how many are measured, whether with other code; how long others take."""
         lines = other_code(self._planned) if self.runs and not self._force else []
         if self._skipped:
             lines.append(f"{self._skipped} of {len(self._planned)} runs are measured already; FORCE=1 measures again")

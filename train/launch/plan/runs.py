@@ -16,6 +16,8 @@ from train.record import files, parts, protocol
 from train.record.progress import duration
 from train.record.record import PlanPosition, Role
 
+_NAMED = 3  # files in a warning
+
 LINK = "system.link_mbit_per_s"  # can change between rounds: points that differ in it can share a launch
 
 
@@ -155,7 +157,7 @@ def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Durations]:
 
 
 def other_code(runs: Sequence[Run]) -> list[str]:
-    """Return a warning if earlier launches whose measurements count ran with another code; empty if none did.
+    """Return a warning if earlier launches whose measurements count ran with other code; empty if none did.
 
     Code is train/ and conf/ of this kit, and the files that the command of a user's program names.
     """
@@ -168,17 +170,14 @@ def other_code(runs: Sequence[Run]) -> list[str]:
                 changed |= differ
     if not launches:
         return []
-    more = f" and {len(launches) - 1} more launches" if len(launches) > 1 else ""
+    more = f" and {len(launches) - 1} more" if len(launches) > 1 else ""
     names = ", ".join(sorted(changed)[:_NAMED]) + (
         f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
     )
     return [
-        f"warning: another code measured {launches[0]}{more}; changed since: {names}. All count together; "
+        f"warning: {launches[0]}{more} ran with other code; changed since: {names}. All count together; "
         "RESULTS=folder keeps the two apart"
     ]
-
-
-_NAMED = 3  # files in a warning
 
 
 def _counting(home: Path) -> list[Path]:

@@ -97,13 +97,13 @@ def test_earlier_launches_by_another_code_are_named_before_more_are_made(runs, s
     made(runs[0], here | {"train/loop/step.py": "before"}, "failed")
     made(runs[1], here)
     assert Queue(runs, force=False).remarks()[0] == (
-        "warning: another code measured tiny-rounds r0; changed since: train/loop/step.py. All count together; "
+        "warning: tiny-rounds r0 ran with other code; changed since: train/loop/step.py. All count together; "
         "RESULTS=folder keeps the two apart"
     )
     made(runs[2], dict.fromkeys(here, "before"))
-    expected = "warning: another code measured tiny-rounds r2 and 1 more launches; changed since: "
+    expected = "warning: tiny-rounds r2 and 1 more ran with other code; changed since: "
     assert Queue(runs, force=False).remarks()[0].startswith(expected)
-    assert not any("another code" in line for line in Queue(runs, force=True).remarks())
+    assert not any("other code" in line for line in Queue(runs, force=True).remarks())
     made(runs[0], here)  # nothing is left to do
     assert Queue(runs, force=False).remarks() == ["3 of 3 runs are measured already; FORCE=1 measures again"]
 
