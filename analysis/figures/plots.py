@@ -30,7 +30,7 @@ _LEGEND_MM = 16  # of the height of a figure
 
 _DOTS_OFFSET = 4  # points: from a marker to the single values on its left
 _APART = 5.0  # points: from one line to the next where markers would hide each other
-_NEAR = 0.08  # of a value, which a marker is high
+_NEAR = 0.12  # of the larger of two values, which a marker is high
 
 # The colours of Okabe and Ito. One for each family of models, so that a model has the same colour in every figure.
 BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -129,7 +129,7 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
 
 
 def offsets(lines: Sequence[Line], width: float) -> list[float]:
-    """Return by how much each line is moved to the right so that none hides a marker of another, in points.
+    """Return by how much each line is moved to the right so that no marker hides another, in points.
 
     width: of the axes. Lines stay in their order, and within half of the distance between two x.
     """
@@ -148,22 +148,10 @@ def offsets(lines: Sequence[Line], width: float) -> list[float]:
 
 
 def _is_near(line: Line, other: Line) -> bool:
-    """Return whether at the same x a marker of one line lies on a marker or bar of the other."""
-
-    def lies_on(markers: Line, extents: dict[float, tuple[float, float]]) -> bool:
-        at = zip(markers.x, markers.y, strict=True)
-        return any(extents[x][0] <= y <= extents[x][1] for x, y in at if x in extents)
-
-    return lies_on(line, _extents(other)) or lies_on(other, _extents(line))
-
-
-def _extents(line: Line) -> dict[float, tuple[float, float]]:
-    """Return the ends of each bar by x, at least those of two markers that touch."""
-    y = np.asarray(line.y, float)
-    height = np.abs(y) * _NEAR
-    low = np.fmin(y - height, line.low) if len(line.low) else y - height
-    high = np.fmax(y + height, line.high) if len(line.high) else y + height
-    return dict(zip(line.x, zip(low.tolist(), high.tolist(), strict=True), strict=True))
+    """Return whether two lines have points at the same x that are near each other."""
+    values = dict(zip(other.x, other.y, strict=True))
+    pairs = [(y, values[x]) for x, y in zip(line.x, line.y, strict=True) if x in values]
+    return any(abs(a - b) <= _NEAR * max(abs(a), abs(b)) for a, b in pairs)
 
 
 def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:

@@ -12,7 +12,7 @@ from tests.helpers.run_records import make_record, save, with_roofline
 from tests.helpers.studies import strategies
 
 
-def test_lines_that_would_hide_markers_of_each_other_are_moved_apart():
+def test_lines_whose_markers_would_hide_each_other_are_moved_apart():
     """On an axis with two x the lines may take a quarter of the width each: 50 points of 200."""
     first, near, far = (plots.Line("", [1.0, 2.0], [1.0, y]) for y in (0.7, 0.72, 0.68))
     alone, control = plots.Line("", [4.0], [1.0]), plots.Line("", [2.0], [0.97])
@@ -20,9 +20,8 @@ def test_lines_that_would_hide_markers_of_each_other_are_moved_apart():
     with_dots = plots.Line("", [1.0, 2.0], [1.0, 0.7], raw=([2.0], [0.71]))
     assert plots.offsets([first, with_dots], 200.0) == [-4.5, 4.5]
     assert plots.offsets([control, first], 200.0) == [0.0, 0.0]
-    bars = [plots.Line("", [1.0], [y], low=[y - 0.3], high=[y + 0.3]) for y in (1.0, 1.5, 1.75)]
-    assert plots.offsets(bars[:2], 200.0) == [0.0, 0.0]  # 0.7 to 1.3 and 1.2 to 1.8: neither hides the other's marker
-    assert plots.offsets(bars, 200.0) == [0.0, -2.5, 2.5]  # 1.45 to 2.05 hides 1.5
+    rates = [plots.Line("", [1.0], [y]) for y in (1.96, 2.14, 2.5)]  # 8 and 14 % apart
+    assert plots.offsets(rates, 200.0) == [-2.5, 2.5, 0.0]
     many = plots.offsets([first] * 15, 200.0)
     assert many == sorted(many)
     assert many[-1] - many[0] == pytest.approx(50.0)
