@@ -9,6 +9,7 @@ counters alone, must lie in its interval. docs/validation.md has the result.
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,6 @@ from pathlib import Path
 from benchmarks.common import Row, curve_of, launch_command, launch_overrides, options, show
 from train.record import affinity, intervals, protocol, record, rounds
 from train.record.disturbance import run_selection
-from train.record.intervals import Interval
 from train.record.parts import read_part
 from train.record.record import RunRecord
 
@@ -100,18 +100,18 @@ def compare(run: RunRecord, beside_loop: set[int]) -> Iterator[Row]:
             "all": list(range(len(rates))),
         }
         ratios = {name: rounds.ratios([rates[n] for n in chosen], index, base) for name, chosen in numbers.items()}
-        measured = {name: intervals.median_interval(values) for name, values in ratios.items()}
-        truth, selected = measured["without the loop"], measured["that count"]
-        within = truth is not None and selected is not None and truth.low <= selected.value <= truth.high
+        truth = intervals.median_interval(ratios["without the loop"])
+        within = truth is not None and truth.low <= statistics.median(ratios["that count"]) <= truth.high
         counts = f"{len(numbers['that count'])} of {len(rates)}, {len(beside_loop & {*numbers['all']})} beside the loop"
-        texts = {f"rounds {name}": _text(interval) for name, interval in measured.items()}
+        texts = {f"rounds {name}": _text(values) for name, values in ratios.items()}
         yield {"arm": arm["name"], "count": counts, **texts, "within": "yes" if within else "no"}
 
 
-def _text(interval: Interval | None) -> str:
-    """Return the median, its interval and half its width."""
+def _text(values: list[float]) -> str:
+    """Return the median, its interval and half its width; how many values, if they are too few for an interval."""
+    interval = intervals.median_interval(values)
     if interval is None:
-        return "too few"
+        return f"{statistics.median(values):.3f} of {len(values)}" if values else "none"
     ends = f"{interval.low:.3f} to {interval.high:.3f}, ± {100 * interval.half_width_fraction:.1f} %"
     return f"{interval.value:.3f} ({ends})"
 
