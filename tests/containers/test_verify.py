@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
+from unittest.mock import create_autospec
 
 import pytest
 
 from containers import build, verify
-from tests.helpers import shell
+from tests.helpers import shell, simcluster
 
 BEGAN = datetime(2026, 11, 22, 22, 1, 7, tzinfo=UTC)
 
@@ -103,6 +104,21 @@ def test_a_command_with_another_exit_status_is_an_error_with_its_output():
     with pytest.raises(AssertionError, match="exit status 3\nspoken"):
         verify.output(fails, WORD="spoken")
     assert verify.output(fails, status=3, WORD="spoken") == "spoken\n"
+
+
+def test_a_command_that_fails_on_the_cluster_is_an_error_with_its_output():
+    cluster = create_autospec(simcluster.Cluster, instance=True)
+    cluster.on.return_value = subprocess.CompletedProcess([], 0, "")
+    verify.on_cluster(cluster, "srun", "true")
+    cluster.on.return_value = subprocess.CompletedProcess([], 3, "spoken")
+    with pytest.raises(AssertionError, match="srun false: exit status 3\nspoken"):
+        verify.on_cluster(cluster, "srun", "false")
+
+
+@pytest.mark.slow
+def test_the_checks_start_without_the_packages_of_tests():
+    without = "import sys; sys.modules['pytest'] = None; from containers import verify; verify.main()"
+    verify.output([sys.executable, "-c", without, "--help"])
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 """Skips tests that need a program or right which a bare machine lacks. The reason names what is missing."""
 
+from __future__ import annotations
+
 import os
 import shutil
+from typing import TYPE_CHECKING
 
-import pytest
+if TYPE_CHECKING:
+    import pytest
 
 _PACKAGES = {  # program -> Debian package
     "cc": "gcc",
@@ -37,5 +41,7 @@ def missing(*programs: str, root: bool = False, path: str | None = None) -> str 
 
 def needs(*programs: str, root: bool = False) -> pytest.MarkDecorator:
     """Return the mark of a test that needs programs on the PATH, or root."""
+    import pytest  # not installed where `make test-images` and `make test-cluster` run
+
     reason = missing(*programs, root=root)
     return pytest.mark.skipif(reason is not None, reason=str(reason))
