@@ -13,7 +13,6 @@ import numpy as np
 from tabulate import tabulate
 
 from train.launch.execute import this_machine
-from train.launch.launchers import LAUNCHERS
 from train.launch.plan.make import make
 from train.record import intervals
 
@@ -68,7 +67,7 @@ def launch_command(overrides: Sequence[str], only: str) -> list[str]:
 
 def curve_of(overrides: Sequence[str]) -> str:
     """Return the name of the curve of the overrides. Raises SystemExit unless they have exactly one."""
-    points = make(overrides, this_machine(), LAUNCHERS).points
+    points = make(overrides, this_machine()).points
     names = [point.name for point in points if point.config.launch.rounds]
     if len(names) != 1:
         sys.exit(f"the overrides must give one curve in rounds; they give {', '.join(names) or 'none'}")

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from train.launch.job import Exchange, Job, Nodes
-from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Machine
 from train.launch.plan.make import Plan, expand
 from train.launch.plan.runs import Point
@@ -11,7 +10,7 @@ from train.launch.plan.runs import Point
 
 def make_plan(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> Plan:
     """Return the plan of an experiment on a machine of so many cores. no_quotas: why it has no CPU quotas, or None."""
-    return expand(overrides, Machine(cores, no_quotas), LAUNCHERS)
+    return expand(overrides, Machine(cores, no_quotas))
 
 
 def plan_points(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> list[Point]:

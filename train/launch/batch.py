@@ -3,12 +3,12 @@
 The jobs that were submitted are kept in results/<experiment>/<launcher>/<job id>.json, beside their scripts.
 """
 
-import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import msgspec
 from rich.console import Console
@@ -18,7 +18,7 @@ from train.config.checks import ConfigError
 from train.config.schema import RunConfig
 from train.launch.launchers.base import RUNNING, BatchJob, BatchLauncher, clock
 from train.launch.plan.make import Options
-from train.launch.plan.runs import Durations, Run, expected_s, remaining
+from train.launch.plan.runs import Durations, Run, estimate, remaining
 from train.rank import placement
 from train.record import bounded, files
 
@@ -35,11 +35,6 @@ class PlannedJob:
     estimate_s: float
 
 
-def jobs_folder(home: Path, launcher: str) -> Path:
-    """Return the folder of the scripts, logs and jobs of an experiment. home: of one of its points."""
-    return home.parents[1].resolve() / launcher
-
-
 def time_limit_s(config: RunConfig, estimate_s: float) -> int:
     """Return how long a job may last: as configured, else twice the estimate and ten minutes, at most the site's."""
     limit_s = config.launcher.time_limit_s or math.ceil(_MARGIN * estimate_s + _MARGIN_S)
@@ -48,8 +43,6 @@ def time_limit_s(config: RunConfig, estimate_s: float) -> int:
 
 def jobs(to_do: Sequence[Run], durations: Durations, options: Options) -> list[PlannedJob]:
     """Return the jobs that make these runs: one for all, or with launcher.split one for each point."""
-    if not to_do:
-        return []
     config = to_do[0].point.config
     command = [sys.executable, "-m", "train.launch", *(["--force"] if options.force else []), *options.overrides]
     # The cores of a node are the same for all jobs of the experiment, and inside them.
@@ -65,7 +58,7 @@ def jobs(to_do: Sequence[Run], durations: Durations, options: Options) -> list[P
 def _job(runs: Sequence[Run], durations: Durations, command: Sequence[str]) -> PlannedJob:
     configs = [run.point.config for run in runs]
     largest = max(configs, key=lambda config: config.all_nodes)
-    estimate_s = sum(expected_s(run, durations) or largest.launcher.assumed_run_s for run in runs)
+    estimate_s = estimate(runs, durations).all_s
     ranks_per_node = max(config.ranks_per_node for config in configs)
     points = {run.point.name for run in runs}
     [name] = points if len(points) == 1 else [f"nodes{largest.all_nodes}"]
@@ -76,29 +69,27 @@ def _job(runs: Sequence[Run], durations: Durations, command: Sequence[str]) -> P
         cores_per_rank=placement.share(largest.system.cores_per_node or 1, ranks_per_node),
         gpus_per_node=ranks_per_node if largest.device == "gpu" else 0,
         limit_s=time_limit_s(largest, estimate_s),
-        folder=jobs_folder(runs[0].home, largest.launcher.name),
+        folder=runs[0].home.parents[1].resolve() / largest.launcher.name,  # of the experiment
         system=largest.system,
         command=tuple(command),
     )
     return PlannedJob(job, tuple(runs), estimate_s)
 
 
-def idle_node_s(planned: PlannedJob, durations: Durations) -> float:
-    """Return the node-seconds for which nodes of a job in rounds wait while smaller arms measure, in equal windows."""
-    idle = 0.0
+def idle_node_s(planned: PlannedJob, durations: Durations) -> tuple[float, float]:
+    """Return the node-seconds for which nodes of a job wait: in rounds, and in launches of single points.
+
+    In rounds they wait while smaller arms measure, in equal windows. A single point leaves the other nodes of the
+    allocation idle.
+    """
+    in_rounds = separate = 0.0
     for run in planned.runs:
-        arms = run.point.config.launch.rounds
-        waiting = sum(run.point.config.nodes - arm.nodes for arm in arms) / max(1, len(arms))
-        idle += waiting * (expected_s(run, durations) or 0.0)
-    return idle
-
-
-def separate_idle_node_s(planned: PlannedJob, durations: Durations) -> float:
-    """Return the same for launches of single points, in an allocation for the largest: its other nodes wait."""
-    singles = [run for run in planned.runs if not run.point.config.launch.rounds]
-    wait = (planned.job.nodes - run.point.config.all_nodes for run in singles)
-    assumed_s = planned.runs[0].point.config.launcher.assumed_run_s
-    return sum(n * (expected_s(run, durations) or assumed_s) for n, run in zip(wait, singles, strict=True))
+        config, seconds = run.point.config, estimate([run], durations).all_s
+        if arms := config.launch.rounds:
+            in_rounds += seconds * fmean(config.nodes - arm.nodes for arm in arms)
+        else:
+            separate += seconds * (planned.job.nodes - config.all_nodes)
+    return in_rounds, separate
 
 
 def cost(planned: PlannedJob, durations: Durations) -> str:
@@ -107,22 +98,18 @@ def cost(planned: PlannedJob, durations: Durations) -> str:
     source = f"each run taken as {assumed_s} s (launcher.assumed_run_s): none was measured yet"
     if durations.count:
         source = f"from {durations.count} earlier runs of this experiment"
-    return (
+    text = (
         f"{planned.job.name}: {len(planned.runs)} runs on at most {nodes} nodes, about "
         f"{math.ceil(planned.estimate_s / 60)} min, {planned.estimate_s * nodes / 3600:.1f} node-hours, {source}; "
-        f"time limit {clock(planned.job.limit_s)}{_idle(planned, durations)}"
+        f"time limit {clock(planned.job.limit_s)}"
     )
-
-
-def _idle(planned: PlannedJob, durations: Durations) -> str:
-    """Return how many node-hours nodes wait, if points are measured in rounds; "" else."""
-    if not any(run.point.config.launch.rounds for run in planned.runs):
-        return ""
-    in_rounds, separate = idle_node_s(planned, durations) / 3600, separate_idle_node_s(planned, durations) / 3600
-    return (
-        f"; nodes wait for {in_rounds:.1f} node-hours of it in rounds, while fewer measure, and for {separate:.1f} "
-        "in launches of single points"
-    )
+    if any(run.point.config.launch.rounds for run in planned.runs):
+        in_rounds, separate = (seconds / 3600 for seconds in idle_node_s(planned, durations))
+        text += (
+            f"; nodes wait for {in_rounds:.1f} node-hours of it in rounds, while fewer measure, and for "
+            f"{separate:.1f} in launches of single points"
+        )
+    return text
 
 
 @dataclass(frozen=True)
@@ -133,11 +120,6 @@ class Submission:
     nodes: int
     repeats: int
     homes: list[str]  # the folders of the points that it runs
-
-
-def save(folder: Path, job: Submission) -> None:
-    """Write the job into the folder. Raises OSError."""
-    files.write_whole(folder / f"{job.job_id}.json", json.dumps(asdict(job)).encode())
 
 
 def read(results: Path, launcher: str) -> list[Submission]:
@@ -221,5 +203,6 @@ def _submit_one(planned_job: PlannedJob, launcher: BatchLauncher) -> str:
     job_id = launcher.submit(script)
     homes = dict.fromkeys(str(run.home) for run in planned_job.runs)
     repeats = max(run.point.config.measure.repeats for run in planned_job.runs)
-    save(job.folder, Submission(job_id, job.nodes, repeats, list(homes)))
+    submission = Submission(job_id, job.nodes, repeats, list(homes))
+    files.write_whole(job.folder / f"{job_id}.json", msgspec.json.encode(submission))
     return job_id

@@ -14,15 +14,14 @@ from rich.markup import escape
 from train.config.checks import ConfigError, check_results
 from train.config.program import filled
 from train.launch.batch import submit
-from train.launch.job import Setting, make_job
-from train.launch.launchers import LAUNCHERS
+from train.launch.job import make_job
 from train.launch.launchers.base import BatchLauncher, Launcher, Machine
 from train.launch.launchers.emulated import quota_method
 from train.launch.plan import checks
 from train.launch.plan.make import Options, Plan, make
 from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Run, remaining, runs_of
-from train.launch.screen import Screen, show_lines, show_points
+from train.launch.screen import ERROR, LEFT_OUT, WARNING, Screen, show_lines, show_points
 from train.launch.start import containers
 from train.launch.supervise.interrupted import record_interrupted
 from train.launch.supervise.one_run import Watch, attempt
@@ -36,12 +35,11 @@ from train.record.record import RECORD_NAME
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
 LAST_LINES = "LAST_LINES"  # variable of train/make.py: the file for lines that end the command of the user
-WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
 
 
 def launch(options: Options, console: Console) -> int:
     """Make the plan, show it, and carry it out; returns the exit status."""
-    plan = make(options.overrides, this_machine(), LAUNCHERS, options.only)
+    plan = make(options.overrides, this_machine(), options.only)
     if plan.points:
         affinity.use(plan.points[0].config.system.smt)
     show(plan, console)
@@ -78,14 +76,14 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
     """
     runs = runs_of(plan.points, plan.launcher)
     system = plan.launcher if isinstance(plan.launcher, BatchLauncher) else None
-    in_allocation = system is not None and system.inside(os.environ)
+    submits = plan.launcher.submits(os.environ)
     if not options.dry_run:
         check_machine(plan)
-        if not in_allocation:
+        if submits or not system:
             to_do, _ = remaining(runs, options.force)
             points = {run.home: run.point for run in to_do}
             show_lines("", checks.check_input(list(points.values()), plan.launcher.hosts_apart), console)
-    if system and not in_allocation:
+    if system and submits:
         submit(runs, system, options, console)
         return 0
     if options.dry_run:
@@ -119,12 +117,13 @@ def check_machine(plan: Plan) -> None:
 def print_commands(plan: Plan) -> None:
     """Print the command of each point; of a user's program its own, filled."""
     for point in plan.points:
+        hosts = plan.launcher.hosts(point.config)
         if program := point.config.program:
-            hosts = plan.launcher.hosts(point.config) or ("localhost",) * point.config.nodes
-            print(shlex.join(filled(program.command, values(point.config, hosts[: point.config.nodes], 0))))
+            names = hosts[: point.config.nodes] or ("localhost",) * point.config.nodes
+            print(shlex.join(filled(program.command, values(point.config, names, 0))))
             continue
-        setting = Setting(plan.launcher.hosts(point.config), plan.launcher.mpirun(point.config))
-        job = make_job(point.config, (Run(point, 0).home / "r0").resolve(), setting)
+        folder = (Run(point, 0).home / "r0").resolve()
+        job = make_job(point.config, folder, hosts, plan.launcher.mpirun(point.config))
         print(shlex.join(plan.launcher.launch_command(job)))
 
 
@@ -151,8 +150,9 @@ def measure(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> i
 
 def track(runs: Sequence[Run], console: Console) -> None:
     """Mirror the records that have no complete W&B run, after all measurements; upload them if configured."""
-    config = runs[0].point.config
-    show_lines(WARNING, mirror_records(records_of(runs), config.tracking), console)
+    config, homes = runs[0].point.config, {run.home for run in runs}
+    records = sorted(path for home in homes for path in home.glob(f"*/{RECORD_NAME}"))  # of every generation
+    show_lines(WARNING, mirror_records(records, config.tracking), console)
     if config.tracking.sync or (config.tracking.name == "wandb" and config.tracking.mode == "online"):
         try:
             upload_runs(Path(config.results))
@@ -186,12 +186,8 @@ def run_all(
             show_lines(WARNING, filter(None, [affinity.throttling_note(throttling)]), console)
             queue.add(run, record, problem)
             screen.end(run, record, problem)
-    command = shlex.split(os.environ.get(protocol.TYPED_COMMAND, "")) or [
-        sys.executable,
-        "-m",
-        "train.launch",
-        *sys.argv[1:],
-    ]
+    typed = shlex.split(os.environ.get(protocol.TYPED_COMMAND, ""))
+    command = typed or [sys.executable, "-m", "train.launch", *sys.argv[1:]]
     if last := screen.less_precise(command):
         if path := os.environ.get(LAST_LINES):
             with open(path, "a", encoding="utf-8") as file:
@@ -199,9 +195,3 @@ def run_all(
         else:
             console.print("", escape("\n".join(last)), sep="\n", highlight=False, soft_wrap=True)
     return queue.failed
-
-
-def records_of(runs: Sequence[Run]) -> list[Path]:
-    """Return all records in the folders of the runs, of every generation."""
-    homes = {run.home for run in runs}
-    return sorted(path for home in homes for path in home.glob(f"*/{RECORD_NAME}"))

@@ -58,15 +58,6 @@ class Group:
 
 
 @dataclass(frozen=True)
-class NodeLimits:
-    """The limits of emulated nodes while they measure."""
-
-    cpu_quota_per_node: float | None = None  # cores' worth of time; None: no limit
-    separate_networks: bool = False  # each node has its own network
-    link_mbit_per_s: float | None = None  # of each node's link, in each direction; None: no limit
-
-
-@dataclass(frozen=True)
 class Shared:
     """The folders and variables that a container shares with its host; every path is the same inside and outside."""
 
@@ -91,7 +82,9 @@ class Job:
     env: dict[str, str] = field(default_factory=dict)  # of every rank, in addition to this process's own
     container: Container = field(default_factory=lambda: Container("none"))
     shared: Shared = field(default_factory=lambda: Shared(ROOT))  # by container and host
-    limits: NodeLimits = field(default_factory=NodeLimits)
+    cpu_quota_per_node: float | None = None  # of emulated nodes while they measure, in cores; None: no limit
+    separate_networks: bool = False  # each emulated node has its own network
+    link_mbit_per_s: float | None = None  # of each node's link, in each direction; None: no limit
     program: bool = False  # a user's command, which starts its processes itself
     groups: tuple[Group, ...] = ()  # several, which share this machine; empty: all ranks are joined
 
@@ -117,37 +110,37 @@ class Outcome:
     node_quotas: tuple[NodeQuota, ...] = ()
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The facts that a job takes from the machines that it runs on."""
+def make_job(
+    config: RunConfig,
+    folder: Path,
+    hosts: tuple[str, ...] = (),
+    mpirun: str = OPEN_MPI,
+    image_digest: str | None = None,
+) -> Job:
+    """Return the job that measures a point once and leaves its parts in `folder`, an absolute path.
 
-    hosts: tuple[str, ...] = ()  # a point takes the first of them; empty: nodes share this machine
-    mpirun: str = OPEN_MPI
-    image_digest: str | None = None  # of the container's image
-
-
-def make_job(config: RunConfig, folder: Path, setting: Setting) -> Job:
-    """Return the job that measures a point once and leaves its parts in `folder`, an absolute path."""
-    hosts = setting.hosts[: config.all_nodes]
-    env = _environment(config, hosts, setting.image_digest)
+    hosts: a point takes the first of them; empty: nodes share this machine. image_digest: of the container's image.
+    """
+    hosts = hosts[: config.all_nodes]
+    env = _environment(config, hosts, image_digest)
     in_container = config.container.name != "none" and not config.program
     python, module = IMAGE_PYTHON if in_container else sys.executable, "train.program" if config.program else "train"
     return Job(
         argv=(python, "-m", module, "--run-dir", str(folder)),
         folder=folder,
         nodes=_nodes(config, hosts),
-        exchange=_exchange(config, setting),
+        exchange=_exchange(config, mpirun),
         env=env,
         container=config.container,
         shared=_shared(
             config, folder, (*process.in_container(process.recorded_variables()), *env), on_this_machine=not hosts
         ),
-        limits=NodeLimits(
-            config.system.cpu_quota_per_node, config.launcher.separate_networks, config.system.link_mbit_per_s
-        ),
+        cpu_quota_per_node=config.system.cpu_quota_per_node,
+        separate_networks=config.launcher.separate_networks,
+        link_mbit_per_s=config.system.link_mbit_per_s,
         program=config.program is not None,
         groups=tuple(
-            Group(_nodes(group_config, ()), _exchange(group_config, setting), group.first_rank)
+            Group(_nodes(group_config, ()), _exchange(group_config, mpirun), group.first_rank)
             for number, group in enumerate(config.launch.rank_groups)
             for group_config in [identity.config_of(config, number)]
         ),
@@ -166,12 +159,12 @@ def _nodes(config: RunConfig, hosts: tuple[str, ...]) -> Nodes:
     )
 
 
-def _exchange(config: RunConfig, setting: Setting) -> Exchange:
+def _exchange(config: RunConfig, mpirun: str) -> Exchange:
     settings = config.distribution
     controller = "elastic" if settings.elastic else settings.controller
     if config.program or settings.backend == "none" or settings.in_one_process:
         controller = "none"
-    return Exchange(controller, config.launcher.interface, setting.mpirun, config.system.mpi)
+    return Exchange(controller, config.launcher.interface, mpirun, config.system.mpi)
 
 
 def _environment(config: RunConfig, hosts: Sequence[str], image_digest: str | None) -> dict[str, str]:

@@ -23,7 +23,6 @@ from train.config.checks import ConfigError, check_results
 from train.config.compose import load
 from train.config.schema import Reproduced
 from train.launch import execute
-from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import BatchLauncher, Machine
 from train.launch.plan import checks
 from train.launch.plan.make import Options, Plan, make
@@ -128,7 +127,7 @@ def mistake(planned: Sequence[Planned], overrides: Sequence[str]) -> str:
 def plan(part: ReportPart, overrides: Sequence[str], machine: Machine, force: bool) -> Planned:
     """Return the plan of an experiment of a report on this machine."""
     try:
-        plan_here = make(part.overrides(overrides), machine, LAUNCHERS)
+        plan_here = make(part.overrides(overrides), machine)
         if not plan_here.points:
             return Planned(part, why_not="; ".join([*plan_here.left_out, *plan_here.too_large]))
         runs = runs_of(plan_here.points, plan_here.launcher)

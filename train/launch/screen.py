@@ -27,7 +27,7 @@ from train.record.record import RunRecord
 
 READ_EVERY_S = 5.0  # reading takes time from the ranks that share the machine
 SHOW_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal a line that changes; in a log or with TERM=dumb a line a minute
-
+WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
 
 _LOG_COLUMNS = 160  # of a table where no one has set a width
 _NARROW_COLUMNS = 60  # of a terminal on which the table of points leaves out cores and threads
@@ -67,7 +67,10 @@ def show_points(points: Sequence[Point], console: Console) -> None:
     single = [point for point in points if not point.config.launch.rounds]
     curves = [point for point in points if point.config.launch.rounds]
     show_lines("", [*single_lines(single), *curve_lines(curves), effort_line((curves or single)[0])], console)
-    show_lines("", name_lines(points[0]), console)
+    own = points[0].config.program
+    if own and own.name == program.name(own.command):  # the kit took it from the command
+        name = f"{own.name}: the program's name in tables and figures; ARGS=program.name=NAME gives another"
+        show_lines("", [name], console)
 
 
 def effort_line(point: Point) -> str:
@@ -80,14 +83,6 @@ def effort_line(point: Point) -> str:
     values = " ".join(f"measure.{key}={getattr(measure, key)}" for key in keys)
     budget = ", measure.budget_s=SECONDS for the whole command" if in_rounds else ""
     return f"MEASURE={measure.name} is {values}; ARGS changes each of them{budget}"
-
-
-def name_lines(point: Point) -> list[str]:
-    """Return which name tables and figures have for a user's program, if the kit has taken it from the command."""
-    own = point.config.program
-    if own is None or own.name != program.name(own.command):
-        return []
-    return [f"{own.name}: the program's name in tables and figures; ARGS=program.name=NAME gives another"]
 
 
 def single_lines(points: Sequence[Point]) -> list[str]:
@@ -234,8 +229,7 @@ class Screen:
         self._bar = self._line.add_task("", total=len(queue.runs), all_s=None)
         self._notes: set[str] = set()
         self._began = time.monotonic()
-        for text in queue.remarks():
-            self._say(text)
+        show_lines("", queue.remarks(), console)
 
     @contextlib.contextmanager
     def bottom_line(self) -> Iterator[None]:
@@ -253,29 +247,28 @@ class Screen:
             if self._console.is_interactive:
                 self._line.update(self._bar, description=escape(f"{run.label}: {text}"))
             else:
-                self._say(f"{run.label}: {text}")
+                show_lines("", [f"{run.label}: {text}"], self._console)
 
         every_s = SHOW_EVERY_S[self._console.is_interactive]
         return lambda folder, assignment: progress_reporter(folder, assignment.config, show, every_s)
 
     def skip(self, run: Run, why: str) -> None:
         """Show that a run is skipped, and why."""
-        self._say(f"{run.label}: not made, {why}")
+        show_lines("", [f"{run.label}: not made, {why}"], self._console)
         self._line.advance(self._bar)
 
     def end(self, run: Run, record: RunRecord | None, problem: str | None) -> None:
         """Show the outcome of a run: its notes, the problem if there is one, the result of its curve."""
-        for note in record.notes if record else ():
-            if note not in self._notes:
-                self._notes.add(note)
-                self._say(f"{run.label}: {note}")
+        notes = [note for note in record.notes if note not in self._notes] if record else []
+        self._notes.update(notes)
+        show_lines("", [f"{run.label}: {note}" for note in notes], self._console)
         if problem:
-            self._console.print(f"[red]error:[/red] {escape(problem)}", highlight=False)
+            show_lines(ERROR, [problem], self._console)
         elif record and not self._console.is_interactive:
             number = f"{self._queue.number + 1}/{len(self._queue.runs)}"
             self._console.print(escape(f"[{number}] {run.label}: {record.job_s:.0f} s; {self._queue.time_left()}"))
         if not problem and (result := self._queue.curve_result(run)):
-            self._say(result)
+            show_lines("", [result], self._console)
         self._line.update(self._bar, total=len(self._queue.runs))
         self._line.advance(self._bar)
 
@@ -290,6 +283,3 @@ class Screen:
         reasons = [line for short in shortfalls for line in short.lines()]
         how = [f"to go on, up to {duration(seconds)} in all:", shlex.join(with_budget(command, seconds))]
         return ["less precise than asked for:", *reasons, *how]
-
-    def _say(self, text: str) -> None:
-        self._console.print(escape(text), highlight=False)

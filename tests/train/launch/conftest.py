@@ -19,10 +19,10 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
     monkeypatch.setenv("PATH", str(folder))
 
     def write(name: str, output: str = "", status: int = 0) -> Path:
-        containers._digest.cache_clear()
-        containers._implementation.cache_clear()
+        containers.image_digest.cache_clear()
+        containers.mpi_implementation.cache_clear()
         prints = f"printf '%s\\n' {shlex.quote(output)} >&{2 if status else 1}"
         return programs.write_program(folder / name, f'echo "$@" >{folder}/arguments\n{prints}\nexit {status}')
 
     yield write
-    containers._implementation.cache_clear()
+    containers.mpi_implementation.cache_clear()

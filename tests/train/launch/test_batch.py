@@ -37,7 +37,6 @@ def test_one_allocation_runs_all_points_or_each_point_has_its_job():
     assert "--force" in split[1].job.command
     [alone] = batch.jobs(runs_with()[:1], Durations(), Options(WEAK, only="tiny-nodes1"))
     assert alone.job.command[-2:] == ("--only", "tiny-nodes1")
-    assert batch.jobs([], Durations(), Options(WEAK)) == []
 
 
 def test_the_cost_is_taken_from_records_or_named_as_assumed():
@@ -58,8 +57,7 @@ def test_the_cost_says_how_long_nodes_wait():
     nested = curves.design(plan.points, 48, hosts_apart=True)
     [job] = batch.jobs(runs_of([*nested.points, *nested.curves], plan.launcher), Durations(), Options(WEAK))
     durations = Durations({"tiny-rounds": [240.0], "tiny-nodes1": [36.0], "tiny-nodes2": [72.0]})
-    assert batch.idle_node_s(job, durations) == 2 * 1.25 * 240
-    assert batch.separate_idle_node_s(job, durations) == 3 * 36 + 2 * 72
+    assert batch.idle_node_s(job, durations) == (2 * 1.25 * 240, 3 * 36 + 2 * 72)
     cost = batch.cost(job, durations)
     assert "nodes wait for 0.2 node-hours of it in rounds" in cost
     assert "for 0.1 in launches of single points" in cost
@@ -118,7 +116,10 @@ def test_the_job_is_recorded_beside_its_script_and_not_submitted_twice(runs, tmp
     [script] = launcher.scripts
     assert "#SBATCH --nodes=2" in script.read_text()
     assert "submitted job 0 (weak_scaling-nodes2)" in capsys.readouterr().out
-    assert batch.read(tmp_path, "slurm") == [Submission("0", 2, 1, [str(run.home) for run in runs])]
+    job = Submission("0", 2, 1, [str(run.home) for run in runs])
+    script.with_name("9.json").write_text("{")
+    assert (batch.read(tmp_path, "slurm"), batch.read(tmp_path, "pbs")) == ([job], [])
+    assert "9.json: no job of a launch" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="tiny-nodes1, tiny-nodes2: a job that will run this is in the queue"):
         batch.submit(runs, launcher, Options(WEAK), Console(soft_wrap=True))
 
@@ -127,17 +128,3 @@ def test_a_running_job_counts_before_a_pending_one():
     jobs = [Submission(id, 2, 3, homes) for id, homes in (("7", ["/r/a", "/r/b"]), ("8", ["/r/b"]), ("6", ["/r/c"]))]
     queue = {"7": "RUNNING", "8": "PENDING"}
     assert batch.states_of_points(jobs, queue) == {Path("/r/a"): "RUNNING", Path("/r/b"): "RUNNING"}
-
-
-def test_jobs_are_read_back_for_the_launcher_that_submitted_them(tmp_path, capsys):
-    jobs = {"slurm": Submission("7", 2, 3, []), "pbs": Submission("8.head", 2, 3, ["/r/a"])}
-    for launcher, job in jobs.items():
-        folder = batch.jobs_folder(tmp_path / "weak_scaling/tiny-nodes1/0a1b2c3d", launcher)
-        folder.mkdir(parents=True)
-        batch.save(folder, job)
-    (folder / "9.json").write_text((folder / "8.head.json").read_text()[:20])
-    assert {launcher: batch.read(tmp_path, launcher) for launcher in jobs} == {
-        name: [job] for name, job in jobs.items()
-    }
-    assert "9.json: no job of a launch" in capsys.readouterr().err
-    assert batch.read(tmp_path, "local") == []

@@ -6,7 +6,7 @@ from tests.helpers.configs import with_values
 from tests.helpers.launches import plan_points
 from train.config.schema import RunConfig
 from train.launch import job as jobs
-from train.launch.job import Nodes, Setting, make_job
+from train.launch.job import Nodes, make_job
 
 FOLDER = Path("/r/weak_scaling/tiny-nodes2/0a1b2c3d/r0")
 
@@ -16,7 +16,7 @@ def largest(*overrides: str) -> RunConfig:
 
 
 def test_ranks_get_nothing_but_the_folder_of_their_run():
-    job = make_job(largest(), FOLDER, Setting())
+    job = make_job(largest(), FOLDER)
     assert job.argv[1:] == ("-m", "train", "--run-dir", str(FOLDER))
     assert (job.env, job.shared.writes) == ({}, (FOLDER,))
     assert job.nodes == Nodes(("localhost", "localhost"), ranks_per_node=1, cores_per_rank=1)
@@ -24,7 +24,7 @@ def test_ranks_get_nothing_but_the_folder_of_their_run():
 
 def test_a_point_takes_the_first_of_the_hosts():
     config = largest("ranks_per_node=2", "system.cores_per_node=8", "device=gpu")
-    job = make_job(config, FOLDER, Setting(("a", "b", "c")))
+    job = make_job(config, FOLDER, ("a", "b", "c"))
     assert job.nodes == Nodes(("a", "b"), ranks_per_node=2, cores_per_rank=4, gpus_per_node=2)
     assert [job.nodes.host_of(rank) for rank in range(job.nodes.ranks)] == ["a", "a", "b", "b"]
     assert job.env == {"KIT_PEERS": "a,b"}
@@ -34,9 +34,9 @@ def test_a_point_takes_the_first_of_the_hosts():
 def test_servers_on_separate_nodes_take_the_hosts_after_those_of_the_ranks():
     apart = ("distribution=ps", "distribution.servers=2", "distribution.servers_on=nodes")
     hosts = ("launcher=ssh", "launcher.hosts=[a,b,c,d,e]", "system.cores_per_node=8")
-    job = make_job(largest(*apart, *hosts), FOLDER, Setting(("a", "b", "c", "d", "e")))
+    job = make_job(largest(*apart, *hosts), FOLDER, ("a", "b", "c", "d", "e"))
     assert job.nodes == Nodes(("a", "b", "c", "d"), ranks_per_node=1, cores_per_rank=8)
-    local = make_job(largest(*apart, "system.cores_per_node=1"), FOLDER, Setting())
+    local = make_job(largest(*apart, "system.cores_per_node=1"), FOLDER)
     assert local.nodes == Nodes(("localhost",) * 4, ranks_per_node=1, cores_per_rank=1)
 
 
@@ -48,7 +48,7 @@ def test_servers_on_separate_nodes_take_the_hosts_after_those_of_the_ranks():
     ],
 )
 def test_one_process_has_the_cores_and_gpus_of_all_ranks(overrides, hosts):
-    job = make_job(largest("distribution=ps_cpu", "device=gpu", *overrides), FOLDER, Setting(hosts))
+    job = make_job(largest("distribution=ps_cpu", "device=gpu", *overrides), FOLDER, hosts)
     assert job.nodes == Nodes(hosts or ("localhost",), ranks_per_node=1, cores_per_rank=16, gpus_per_node=2)
     assert (job.ranks, job.exchange.controller) == (1, "none")
 
@@ -66,13 +66,13 @@ ELASTIC = {"distribution.elastic": True, "measure.epochs": 1, "dataset.name": "d
     ],
 )
 def test_the_controller_of_a_job(overrides, values, controller):
-    assert make_job(with_values(largest(*overrides), values), FOLDER, Setting()).exchange.controller == controller
+    assert make_job(with_values(largest(*overrides), values), FOLDER).exchange.controller == controller
 
 
 def test_ranks_in_a_container_get_the_names_of_the_image_and_the_commit(monkeypatch):
     monkeypatch.setattr(jobs.environment, "git_state", lambda: ("0a1b2c", True))
     config = largest("container=podman", "container.image=kit:cpu")
-    job = make_job(config, FOLDER, Setting(image_digest="sha256:12"))
+    job = make_job(config, FOLDER, image_digest="sha256:12")
     assert job.argv[0] == "python"
     assert job.env == {
         "KIT_IMAGE": "kit:cpu",
@@ -85,4 +85,4 @@ def test_ranks_in_a_container_get_the_names_of_the_image_and_the_commit(monkeypa
 
 def test_a_container_reads_the_data_and_the_weights():
     config = with_values(largest(), {"weights": "/weights/resnet.h5", "dataset.data_dir": "/data/set"})
-    assert make_job(config, FOLDER, Setting()).shared.reads == (Path("/data/set"), Path("/weights/resnet.h5"))
+    assert make_job(config, FOLDER).shared.reads == (Path("/data/set"), Path("/weights/resnet.h5"))

@@ -58,8 +58,8 @@ class Limiter(Protocol):
         """
 
 
-class Launcher(ABC):
-    """One way to start the ranks of an experiment; by default on this machine. Only `name` and `command` are needed."""
+class Launcher:
+    """One way to start the ranks of an experiment; by default on this machine. Only `name` is needed."""
 
     name: ClassVar[str]  # as launcher.name in conf/launcher/*.yaml
     hosts_apart: ClassVar[bool] = False  # each node is a separate host; else all nodes share this machine
@@ -156,9 +156,12 @@ class Launcher(ABC):
         """Return the hosts to run on; a point takes the first of them. Empty: this machine."""
         return ()
 
-    @abstractmethod
     def command(self, job: Job) -> list[str]:
-        """Return the command that starts all ranks of the job and ends when they have ended."""
+        """Return the command that starts all ranks of the job and ends when they have ended.
+
+        By default it is Horovod's Gloo launcher or mpirun, over ssh if the nodes are separate hosts.
+        """
+        return commands.across_hosts(job) if self.hosts_apart else commands.on_this_machine(job)
 
     def launch_command(self, job: Job) -> list[str]:
         """Return the command that is started here: that of all ranks, or the one that starts a user's program once."""
@@ -181,12 +184,6 @@ class Launcher(ABC):
     def explain_exit(self, code: int) -> str | None:
         """Return the meaning of an exit status of this launcher; None if it is the exit status of the rank."""
         return None
-
-
-def find_launcher(launchers: Mapping[str, Launcher], name: str) -> Launcher:
-    """Return the launcher of that name. Raises ConfigError naming the existing ones."""
-    check(name in launchers, "launcher.name", name, f"allowed are {', '.join(sorted(launchers))}")
-    return launchers[name]
 
 
 RUNNING = "RUNNING"  # the state of a job that runs, under every batch system
@@ -213,7 +210,7 @@ def clock(seconds: int) -> str:
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
-class BatchLauncher(Launcher):
+class BatchLauncher(Launcher, ABC):
     """A batch system. Outside an allocation it submits jobs; inside one it starts the ranks on the allocated hosts."""
 
     hosts_apart = True
@@ -258,29 +255,25 @@ class BatchLauncher(Launcher):
         """Return further lines of the batch script, before the one that starts the launcher."""
         return []
 
-    def inside(self, variables: Mapping[str, str]) -> bool:
-        """Return whether these environment variables show a launcher inside the allocation of its job."""
-        return IN_ALLOCATION in variables and self.job_variable in variables
-
     def submits(self, variables: Mapping[str, str]) -> bool:
-        """Return whether it is outside the allocation of a job."""
-        return not self.inside(variables)
+        """Return whether these environment variables show a launcher outside the allocation of its job."""
+        return IN_ALLOCATION not in variables or self.job_variable not in variables
 
     def ask(self, *command: str) -> str:
         """Return the output of a command of the batch system. Raises ConfigError if it is missing, or fails."""
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_ANSWER_WITHIN_S, stdin=subprocess.DEVNULL
+                command, capture_output=True, text=True, timeout=_ANSWER_WITHIN_S, stdin=subprocess.DEVNULL, check=True
             )
         except FileNotFoundError:
-            raise ConfigError(f"launcher={self.name}: there is no command {command[0]} on this machine") from None
+            why = f"there is no command {command[0]} on this machine"
         except subprocess.TimeoutExpired:
-            raise ConfigError(
-                f"launcher={self.name}: {command[0]} did not answer within {_ANSWER_WITHIN_S} s"
-            ) from None
-        if done.returncode:
-            raise ConfigError(f"launcher={self.name}: {shlex.join(command)}: {done.stderr.strip()}")
-        return done.stdout
+            why = f"{command[0]} did not answer within {_ANSWER_WITHIN_S} s"
+        except subprocess.CalledProcessError as error:
+            why = f"{shlex.join(command)}: {error.stderr.strip()}"
+        else:
+            return done.stdout
+        raise ConfigError(f"launcher={self.name}: {why}")
 
     def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
         """Return the cores of the smallest node that jobs can get."""

@@ -47,8 +47,8 @@ class QuotaEnforcer:
 
     def __init__(self, job: Job, method: QuotaMethod, name: str) -> None:
         """Limit nothing before `update`. name: of the job's networks if it has any."""
-        assert job.limits.cpu_quota_per_node is not None
-        self._job, self._cpus, self._name = job, job.limits.cpu_quota_per_node, name
+        assert job.cpu_quota_per_node is not None
+        self._job, self._cpus, self._name = job, job.cpu_quota_per_node, name
         self._method, self._groups = method, Groups(method, job.folder.name, len(job.nodes.hosts))
         self._awake: list[subprocess.Popen[bytes]] = []
         self.quotas: list[NodeQuota] = []
@@ -62,10 +62,10 @@ class QuotaEnforcer:
                 if self._method.keeps_awake:
                     self._awake = cgroups.start_spinning(affinity.usable_cores())
                     self._groups.put_behind([process.pid for process in self._awake])
-                if self._job.limits.separate_networks:
-                    networks.limit(self._name, len(self._job.nodes.hosts), self._job.limits.link_mbit_per_s)
+                if self._job.separate_networks:
+                    networks.limit(self._name, len(self._job.nodes.hosts), self._job.link_mbit_per_s)
                 protocol.limited_path(folder).touch()
-        elif self._job.limits.separate_networks and (rate := _next_rate(folder)):
+        elif self._job.separate_networks and (rate := _next_rate(folder)):
             networks.limit(self._name, len(self._job.nodes.hosts), rate.mbit_per_s)
             protocol.write_message(protocol.link_set_path(folder), rate)
         elif not self.quotas and all(protocol.measured_path(folder, rank).exists() for rank in ranks):
@@ -142,7 +142,7 @@ class Emulated(Local):
 
     def command(self, job: Job) -> list[str]:
         """Return the local command, in a scope of systemd if quotas need one, or in the networks of the nodes."""
-        if job.limits.separate_networks:
+        if job.separate_networks:
             return in_networks(job, networks.own_name())
         method = quota_method()
         return [*(method.prefix if isinstance(method, QuotaMethod) else ()), *commands.on_this_machine(job)]
@@ -154,12 +154,12 @@ class Emulated(Local):
         assert isinstance(method, QuotaMethod), method  # else `replacement` has chosen another launcher
         enforcer = QuotaEnforcer(job, method, networks.own_name())
         try:
-            if job.limits.separate_networks:
+            if job.separate_networks:
                 networks.make(networks.own_name(), len(job.nodes.hosts))
             yield enforcer
         finally:
             enforcer.remove()
-            if job.limits.separate_networks:
+            if job.separate_networks:
                 networks.remove(networks.own_name())
 
 

@@ -124,7 +124,7 @@ def _answer(host: str, output: str) -> Host | Problem:
         return host, f"gave no answer of this kit, but printed: {printed}; log in by hand and see what its shell does"
 
 
-def problem_lines(problems: Sequence[Problem]) -> list[str]:
+def _lines(problems: Sequence[Problem]) -> list[str]:
     """Return a line for each problem, with all the hosts that have it."""
     count = Counter(text for _, text in problems)
     return [
@@ -151,42 +151,39 @@ def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tupl
     finally:
         token.unlink()
     answering = [answer for answer in answers if isinstance(answer, Host)]
-    problems = [answer for answer in answers if not isinstance(answer, Host)]
-    problems += [*unfit(answering, results, image), *without_ipv4(answering)]
-    lines = [*problem_lines(problems), *same_hosts(answering)]
-    if lines:
+    silent = [answer for answer in answers if not isinstance(answer, Host)]
+    if lines := [*_lines(silent), *problem_lines(answering, results, image)]:
         raise ConfigError("\n       ".join(lines))
     return tuple(answering)
 
 
-def unfit(hosts: Sequence[Host], results: Path, image: str | None) -> list[Problem]:
-    """Return why hosts that answered cannot run the job; empty if all can."""
+def problem_lines(hosts: Sequence[Host], results: Path, image: str | None) -> list[str]:
+    """Return why hosts that answered cannot run the job, a line for each reason; empty if all can."""
     not_shared = (
         f"does not see {results.resolve()} of {socket.gethostname()}; the results folder must be on a file system "
         "that all hosts share: RESULTS=folder"
     )
+    no_image = f"lacks the image {image}; copy it there, under the same path"
     no_engine = "there is no command singularity; install it there, or take container=none"
-    return [
-        *((host.name, not_shared) for host in hosts if not host.sees_results),
-        *((host.name, f"lacks the image {image}; copy it there, under the same path")
-          for host in hosts if not host.has_image),
-        *((host.name, no_engine) for host in hosts if not host.has_singularity),
-    ]  # fmt: skip
-
-
-def without_ipv4(hosts: Sequence[Host]) -> list[Problem]:
-    """Return the hosts whose names have no IPv4 address here, as that of a host with IPv6 alone, or an alias of ssh."""
+    no_ipv4 = "its name has no IPv4 address here, over which ranks exchange; give it one in DNS or /etc/hosts"
     problems = []
     for host in hosts:
-        try:
-            socket.gethostbyname(host.name)
-        except OSError:
-            why = "its name has no IPv4 address here, over which ranks exchange; give it one in DNS or /etc/hosts"
-            problems.append((host.name, why))
-    return problems
+        problems += [] if host.sees_results else [(host.name, not_shared)]
+        problems += [] if host.has_image else [(host.name, no_image)]
+        problems += [] if host.has_singularity else [(host.name, no_engine)]
+        problems += [] if _has_ipv4(host.name) else [(host.name, no_ipv4)]
+    return [*_lines(problems), *_same_hosts(hosts)]
 
 
-def same_hosts(hosts: Sequence[Host]) -> list[str]:
+def _has_ipv4(name: str) -> bool:
+    """Return whether a name has an IPv4 address here, unlike that of a host with IPv6 alone, or an alias of ssh."""
+    try:
+        return bool(socket.gethostbyname(name))
+    except OSError:
+        return False
+
+
+def _same_hosts(hosts: Sequence[Host]) -> list[str]:
     """Return a line for each host that launcher.hosts has under several names: it would be several nodes."""
     names: dict[str, list[str]] = {}
     for host in hosts:
@@ -212,8 +209,6 @@ def kill_on(hosts: Sequence[str], job_id: str) -> list[str]:
             return False
         return done.returncode == 0
 
-    if not hosts:
-        return []
     with ThreadPoolExecutor(len(hosts)) as pool:
         ended = list(pool.map(kill_on_host, hosts))
     return [host for host, done in zip(hosts, ended, strict=True) if not done]

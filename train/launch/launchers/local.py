@@ -2,9 +2,9 @@
 
 from train.config.compose import Experiment
 from train.config.schema import RunConfig
-from train.launch.job import OPEN_MPI, Job
+from train.launch.job import OPEN_MPI
 from train.launch.launchers.base import Launcher, Machine
-from train.launch.start import commands, containers
+from train.launch.start import containers
 from train.record.recorded_config import ASYNCHRONOUS, TOWERS
 
 
@@ -31,10 +31,6 @@ class Local(Launcher):
     def mpirun(self, config: RunConfig) -> str:
         """Return the mpirun of the container, or of this machine."""
         return containers.mpi_implementation(config.container) if containers.uses_mpi(config) else OPEN_MPI
-
-    def command(self, job: Job) -> list[str]:
-        """Return Horovod's Gloo launcher, mpirun, or a single rank itself; in one container, if any."""
-        return commands.on_this_machine(job)
 
 
 LAUNCHER = Local()

@@ -11,7 +11,6 @@ from train.config.schema import System
 from train.launch.job import Job
 from train.launch.launchers import hosts
 from train.launch.launchers.base import RUNNING, BatchJob, BatchLauncher, clock
-from train.launch.start import commands
 
 
 class Pbs(BatchLauncher):
@@ -56,10 +55,6 @@ class Pbs(BatchLauncher):
         """Return the fewest cores of a node, by pbsnodes."""
         nodes = json.loads(self.ask("pbsnodes", "-a", "-F", "json"))["nodes"]
         return min(node["resources_available"]["ncpus"] for node in nodes.values())
-
-    def command(self, job: Job) -> list[str]:
-        """Return Horovod's Gloo launcher, or mpirun, over ssh."""
-        return commands.across_hosts(job)
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:
         """Return a command that kills what a failed job has left: PBS would do so only at the end of the allocation."""

@@ -10,7 +10,7 @@ from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job
 from train.launch.launchers import hosts
 from train.launch.launchers.base import Gpus, Launcher, Machine
-from train.launch.start import commands, containers
+from train.launch.start import containers
 from train.rank import host as machine
 
 _SSH_FAILED = 255  # the exit status if ssh itself fails; else it is that of the command
@@ -70,10 +70,6 @@ class Ssh(Launcher):
     def hosts(self, config: RunConfig) -> tuple[str, ...]:
         """Return launcher.hosts."""
         return tuple(config.launcher.hosts)
-
-    def command(self, job: Job) -> list[str]:
-        """Return Horovod's Gloo launcher, its elastic one, or mpirun, over ssh."""
-        return commands.across_hosts(job)
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:
         """Kill the remaining processes of the job on its hosts."""

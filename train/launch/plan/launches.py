@@ -65,8 +65,6 @@ def _arms(records: Sequence[RunRecord]) -> dict[str, list[list[float]]]:
 
     Without those that the last launch left out.
     """
-    if not records:
-        return {}
     base = rounds.base_of(rounds.arms(records[0].config))
     return {
         arm["name"]: _ratios(records, index)
@@ -85,22 +83,18 @@ def speedups(records: Sequence[RunRecord], spread: Spread | None = None) -> Spee
 
 def is_precise(records: Sequence[RunRecord], fraction: float, spread: Spread | None = None) -> bool:
     """Return whether every speedup of a curve is as precise as this fraction of it, by `intervals.is_precise`."""
-    return bool(records) and all(
-        intervals.is_precise(launches, fraction, spread) for launches in _arms(records).values()
-    )
+    return all(intervals.is_precise(launches, fraction, spread) for launches in _arms(records).values())
 
 
 def result(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> str:
     """Return the result of a curve as text: each speedup, from three launches like these on with its interval.
 
-    run: the last launch.
+    run: the last launch. records: one or more.
     """
-    measured = speedups(records, spread)
-    labels = rounds.labels(records[-1].config) if records else {}
+    measured, labels = speedups(records, spread), rounds.labels(records[-1].config)
     texts = [f"{labels[name]} {_text(ratios, measured[name])}" for name, ratios in _arms(records).items()]
     disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
-    reasons = records[-1].arms_left_out if records else {}
-    left_out = [f"left out: {labels[name]}, {why}" for name, why in reasons.items()]
+    left_out = [f"left out: {labels[name]}, {why}" for name, why in records[-1].arms_left_out.items()]
     launches = f"{len(records)} launch{'es' * (len(records) != 1)}"
     return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *disturbed, *left_out])}"
 
@@ -135,21 +129,24 @@ def _shortfall(
     """Return the shortfall of a result, with the width of each ratio if they differ. times_s: of its launches."""
     worst = max((i.half_width_fraction if i else math.inf for i in measured.values()), default=math.inf)
     texts = {key: f"± {100 * i.half_width_fraction:.2g} %" if i else "no interval" for key, i in measured.items()}
-    if len(set(texts.values())) > 1:
-        width = ", ".join(f"{key} {text}" for key, text in texts.items())
-    else:
-        width = next(iter(texts.values()), "no interval")
+    same = len(set(texts.values())) == 1
+    width = next(iter(texts.values())) if same else ", ".join(f"{key} {text}" for key, text in texts.items())
     more = len(times_s) * ((worst / goal) ** 2 - 1) if math.isfinite(worst) else MIN_LAUNCHES - len(times_s)
     more_s = max(1, math.ceil(more)) * fmean(times_s)
     return Shortfall(f"{name}: {width}, asked for ± {100 * goal:g} %", [*reasons], more_s)
 
 
+def _reached(goal: float, measured: Speedups) -> bool:
+    """Return whether every speedup has an interval as narrow as this fraction of it."""
+    return all(interval and interval.half_width_fraction <= goal for interval in measured.values())
+
+
 def shortfall(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> Shortfall | None:
-    """Return how a curve is less precise than asked for; None if it is not, or not measured. run: its last launch."""
+    """Return how a curve is less precise than asked for; None if it is not. run: its last launch."""
     measured, goal = speedups(records, spread), run.point.config.measure.precision_fraction
-    if not records or all(i and i.half_width_fraction <= goal for i in measured.values()):
+    if _reached(goal, measured):
         return None
-    made = min((sum(map(len, ratios)) for ratios in _arms(records).values()), default=0)
+    made = min(sum(map(len, ratios)) for ratios in _arms(records).values())
     few = [f"an interval needs {intervals.MIN_VALUES} rounds; measured: {made}"] if made < intervals.MIN_VALUES else []
     if len(records) < MIN_LAUNCHES:
         few.append(f"{MIN_LAUNCHES} launches show how launches differ; measured: {len(records)}")
@@ -160,13 +157,12 @@ def shortfall(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> 
 
 
 def program_shortfall(planned: Sequence[Run]) -> Shortfall | None:
-    """Return how the speedups of a program are less precise than asked for; None if they are not."""
+    """Return how the speedups of a program are less precise than asked for; None if they are not, or not measured."""
     points, times_s = _program_points(planned), [launch.job_s for launch in program_launches(planned)]
-    measured = program_speedups(points)
-    goal = planned[0].point.config.measure.precision_fraction
-    if not times_s or all(i and i.half_width_fraction <= goal for i in measured.values()):
+    measured, goal = program_speedups(points), planned[0].point.config.measure.precision_fraction
+    if not times_s or _reached(goal, measured):
         return None
-    made = min(len(_rates(point)) for point in points)
+    made = min(len(point.rates) for point in points)
     few = [f"an interval needs {intervals.MIN_VALUES} launches of each size; measured: {made}"]
     return _shortfall(", ".join(measured), goal, measured, times_s, few if made < intervals.MIN_VALUES else [])
 
@@ -176,24 +172,33 @@ def program_budget_s(measure: Measure) -> float:
     return measure.budget_s or measure.curve_budget_s
 
 
-def _rates(point: Point) -> dict[int, float]:
-    """Return the images/s, or the rate that its program printed, of each complete launch of a point, by repeat."""
-    numbers = {repeat: outcome.summary for repeat, outcome in _launches(point).items()}
-    return {repeat: values["images_per_s"] for repeat, values in numbers.items() if "images_per_s" in values}
+@dataclass(frozen=True)
+class _ProgramPoint:
+    """A point of a program, with the newest complete launch of each repeat, in order."""
+
+    point: Point
+    launches: list[Outcome]
+
+    @property
+    def rates(self) -> list[float]:
+        """Return the rate that the program printed in each launch."""
+        return [launch.summary["images_per_s"] for launch in self.launches]
+
+    @property
+    def times_s(self) -> list[float]:
+        """Return how long each launch took."""
+        return [launch.job_s for launch in self.launches]
 
 
-def _launches(point: Point) -> dict[int, Outcome]:
-    """Return the outcome of the newest complete launch of each repeat of a point."""
-    return files.outcomes(Run(point, 0).home)
-
-
-def _program_points(planned: Sequence[Run]) -> list[Point]:
-    return list({run.home: run.point for run in planned if run.point.config.program}.values())
+def _program_points(planned: Sequence[Run]) -> list[_ProgramPoint]:
+    """Return the points of a program; none of other runs."""
+    points = {run.home: run.point for run in planned if run.point.config.program}
+    return [_ProgramPoint(point, [*files.outcomes(home).values()]) for home, point in points.items()]
 
 
 def program_launches(planned: Sequence[Run]) -> list[Outcome]:
     """Return the outcome of each complete launch of a program; empty for other runs."""
-    return [outcome for point in _program_points(planned) for outcome in _launches(point).values()]
+    return [launch for point in _program_points(planned) for launch in point.launches]
 
 
 def more_program_launches(planned: Sequence[Run]) -> list[Run]:
@@ -205,44 +210,44 @@ def more_program_launches(planned: Sequence[Run]) -> list[Run]:
     points = _program_points(planned)
     if not points:
         return []
-    times_s = [[record.job_s for record in _launches(point).values()] for point in points]
-    settings, counts = points[0].config.measure, {len(launch_times) for launch_times in times_s}
-    if min(counts) < settings.repeats or max(counts) > min(counts):  # one failed, or is still to be made
-        return []
-    measured = program_speedups(points).values()
-    precise = all(i is not None and i.half_width_fraction <= settings.precision_fraction for i in measured)
-    with_another_s = sum(sum(launch_times) + fmean(launch_times) for launch_times in times_s)
-    if precise or with_another_s > program_budget_s(settings):
-        return []
+    config, counts = points[0].point.config, {len(point.launches) for point in points}
     repeat = min(counts)
-    random.Random(f"{points[0].config.seed}-{repeat}").shuffle(points)
-    return [Run(point, repeat) for point in points]
+    if repeat < config.measure.repeats or max(counts) > repeat:  # one failed, or is still to be made
+        return []
+    with_another_s = sum(sum(point.times_s) + fmean(point.times_s) for point in points)
+    precise = _reached(config.measure.precision_fraction, program_speedups(points))
+    if precise or with_another_s > program_budget_s(config.measure):
+        return []
+    random.Random(f"{config.seed}-{repeat}").shuffle(points)
+    return [Run(point.point, repeat) for point in points]
 
 
-def program_speedups(points: Sequence[Point]) -> dict[str, Interval | None]:
+def program_speedups(points: Sequence[_ProgramPoint]) -> dict[str, Interval | None]:
     """Return the speedup of each point of a program over the smallest of its series, launch by launch."""
-    series: dict[str, list[Point]] = {}
-    for point in points:
-        others = {key: value for key, value in point.swept.items() if key not in ("nodes", "ranks_per_node")}
-        series.setdefault(repr(others), []).append(point)
+    series: dict[str, list[_ProgramPoint]] = {}
+    for measured in points:
+        swept = measured.point.swept.items()
+        others = {key: value for key, value in swept if key not in ("nodes", "ranks_per_node")}
+        series.setdefault(repr(others), []).append(measured)
     intervals_by_point = {}
     for members in series.values():
-        base, *rest = sorted(members, key=lambda point: point.config.ranks)
-        for point in rest:
-            pairs = zip(_rates(point).values(), _rates(base).values(), strict=False)
-            intervals_by_point[point.name] = intervals.median_interval([rate / first for rate, first in pairs])
+        base, *rest = sorted(members, key=lambda member: member.point.config.ranks)
+        for member in rest:
+            ratios = [rate / first for rate, first in zip(member.rates, base.rates, strict=False)]
+            intervals_by_point[member.point.name] = intervals.median_interval(ratios)
     return intervals_by_point
 
 
 def program_result(planned: Sequence[Run]) -> str:
-    """Return the result of the launches of a program as text; "" for other runs."""
+    """Return the result of the launches of a program as text."""
     points = _program_points(planned)
-    ranks, speedups_by_point = {point.name: point.config.ranks for point in points}, program_speedups(points)
+    ranks = {measured.point.name: measured.point.config.ranks for measured in points}
+    speedups_by_point = program_speedups(points)
     texts = [
         f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})" if i else f"{name} too few launches for an interval"
         for name, i in speedups_by_point.items()
     ]
-    smallest = min(ranks.values(), default=1)
+    smallest = min(ranks.values())
     above = [name for name, i in speedups_by_point.items() if i and i.low > ranks[name] / smallest]
     if above:
         texts.append(
@@ -306,14 +311,11 @@ def slower_by(run: Run, planned: Sequence[Run]) -> float | None:
     config = run.point.config
     if not config.measure.compete or run.point.role == "base":
         return None
-    rivals = {rival.point.name: rival for rival in planned if rival.point.swept == run.point.swept}
-    planned_rates = {
-        name: {repeat: rate for repeat, rate in _rates(rival.point).items() if repeat < config.measure.repeats}
-        for name, rival in rivals.items()
-    }
-    rates = {
-        name: by_repeat for name, by_repeat in planned_rates.items() if by_repeat
-    }  # without arms that always failed
+    rates: dict[str, dict[int, float]] = {}  # without arms that always failed
+    for rival in {rival.home: rival for rival in planned if rival.point.swept == run.point.swept}.values():
+        for repeat, launch in files.outcomes(rival.home).items():
+            if repeat < config.measure.repeats and "images_per_s" in launch.summary:
+                rates.setdefault(rival.point.name, {})[repeat] = launch.summary["images_per_s"]
     dropped: dict[str, float] = {}
     for launches in range(MIN_LAUNCHES, 1 + max(map(len, rates.values()), default=0)):
         early = {

@@ -1,7 +1,7 @@
 """The plan of an experiment on this machine: the same for a run, a dry run, a batch job and a reproduction."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -10,7 +10,8 @@ from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import Experiment, load, nodes_in
 from train.config.identity import config_hash, point_name, swept_values
 from train.config.schema import RunConfig
-from train.launch.launchers.base import Launcher, Machine, find_launcher
+from train.launch.launchers import LAUNCHERS
+from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan import checks, curves
 from train.launch.plan.runs import Point, differing_keys, with_bases
 from train.rank import placement
@@ -42,7 +43,7 @@ class Plan:
     without_rounds: tuple[str, ...] = ()  # why points of a curve are measured in separate launches
 
 
-def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, Launcher]) -> Plan:
+def expand(overrides: Sequence[str], machine: Machine) -> Plan:
     """Return the points of the experiment that the overrides name.
 
     A comma-separated override (`model=vgg16,resnet50`) is swept, as in Hydra's multirun. It replaces the experiment's
@@ -56,7 +57,7 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
     experiment = compose.read_experiment(overrides)
     if experiment.composed.system.smt:
         machine = replace(machine, cores=machine.threads)
-    experiment, launcher = _with_launcher(experiment, machine, launchers)
+    experiment, launcher = _with_launcher(experiment, machine)
     experiment = compose.read_experiment([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
     fixed = [line for line in experiment.unswept if line.partition("=")[0] not in experiment.swept]
     points: dict[tuple[str, str], tuple[Point, ArmSpec]] = {}  # a list with a duplicate value is not measured twice
@@ -87,21 +88,21 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
         # The largest possible point decides the share of a node.
         possible = ",".join(map(str, sorted({point.config.nodes for point, _ in points.values()})))
         others = [line for line in overrides if line.partition("=")[0] != "nodes"]
-        smaller = expand([*others, f"nodes={possible}"], machine, launchers)
+        smaller = expand([*others, f"nodes={possible}"], machine)
         return replace(smaller, left_out=(*left_out, *smaller.left_out))
-    all_points = [point for point, _ in points.values()]
-    if not experiment.config.arms:
+    if experiment.config.arms:
+        all_points = with_bases([point for point, _ in points.values()])
+    else:
         all_points = _with_controls(list(points.values()), experiment.composed.measure.controls)
-    all_points = with_bases(all_points) if experiment.config.arms else all_points
     return Plan(machine, launcher, tuple(all_points), left_out=tuple(left_out))
 
 
-def _with_launcher(
-    experiment: Experiment, machine: Machine, launchers: Mapping[str, Launcher]
-) -> tuple[Experiment, Launcher]:
-    """Return the experiment composed for the launcher that runs it here, and that launcher."""
-    chosen = find_launcher(launchers, experiment.composed.launcher.name)
-    launcher = find_launcher(launchers, chosen.replacement(experiment, machine))
+def _with_launcher(experiment: Experiment, machine: Machine) -> tuple[Experiment, Launcher]:
+    """Return the experiment composed for the launcher that runs it here, and that launcher. Raises ConfigError."""
+    name = experiment.composed.launcher.name
+    check(name in LAUNCHERS, "launcher.name", name, f"allowed are {', '.join(sorted(LAUNCHERS))}")
+    chosen = LAUNCHERS[name]
+    launcher = LAUNCHERS[chosen.replacement(experiment, machine)]
     if launcher.quotas or launcher is not chosen:
         experiment = compose.with_launcher(experiment, launcher.name, launcher.quotas)
     return experiment, launcher
@@ -188,43 +189,28 @@ class Options:
     only: str | None = None  # these points alone, by their names, separated by commas
 
 
-def make(
-    overrides: Sequence[str], machine: Machine, launchers: Mapping[str, Launcher], only: str | None = None
-) -> Plan:
+def make(overrides: Sequence[str], machine: Machine, only: str | None = None) -> Plan:
     """Return the plan of the overrides on this machine; without points if none fits into its memory.
 
     only: the names of the points to measure, separated by commas.
     Raises ConfigError, also if a point needs a GPU or a host that is missing.
     """
-    plan = _fitting(expand(overrides, machine, launchers))
-    if not plan.points:
+    plan = expand(overrides, machine)
+    launcher, large = plan.launcher, checks.too_large(plan.points, plan.launcher)
+    fitting = tuple(point for point in plan.points if point.name not in large)
+    too_large = tuple(f"{name}: {why}" for name, why in large.items())
+    plan = replace(plan, points=fitting, spanned=len(fitting), too_large=too_large)
+    if not fitting:
         return plan
-    plan = _chosen(_in_rounds(plan), only)
-    checks.check_points(plan.points, plan.launcher)
-    return plan
-
-
-def _fitting(plan: Plan) -> Plan:
-    """Return the plan without the points that do not fit into memory."""
-    large = checks.too_large(plan.points, plan.launcher)
-    points = tuple(point for point in plan.points if point.name not in large)
-    return replace(plan, points=points, too_large=tuple(f"{name}: {why}" for name, why in large.items()))
-
-
-def _in_rounds(plan: Plan) -> Plan:
-    """Return the plan in which points that can share a launch are measured in rounds."""
-    launcher = plan.launcher
+    # Points that can share a launch are measured in rounds.
     design = curves.design(
-        plan.points, plan.machine.cores, launcher.hosts_apart, lambda curve: not checks.too_large([curve], launcher)
+        fitting, plan.machine.cores, launcher.hosts_apart, lambda curve: not checks.too_large([curve], launcher)
     )
     points = (*design.points, *design.curves)
-    return replace(plan, points=points, spanned=len(plan.points), without_rounds=design.reasons)
-
-
-def _chosen(plan: Plan, only: str | None) -> Plan:
-    """Return the plan with the points that `only` names. Raises ConfigError if there is no such point."""
-    names = [point.name for point in plan.points]
+    names = [point.name for point in points]
     chosen = names if only is None else only.split(",")
     if unknown := [name for name in chosen if name not in names]:
         raise ConfigError(f"--only {','.join(unknown)}: no such point; allowed are {', '.join(names)}")
-    return replace(plan, points=tuple(point for point in plan.points if point.name in chosen))
+    measured = tuple(point for point in points if point.name in chosen)
+    checks.check_points(measured, launcher)
+    return replace(plan, points=measured, without_rounds=design.reasons)

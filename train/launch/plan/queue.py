@@ -15,11 +15,11 @@ from pathlib import Path
 from train.launch.plan import launches
 from train.launch.plan.launches import Shortfall
 from train.launch.plan.runs import Run, estimate, other_code, remaining
-from train.record import files, intervals, rounds
+from train.record import intervals, rounds
 from train.record.intervals import Spread
 from train.record.progress import duration
 from train.record.protocol import EarlierLaunch, RoundsTask
-from train.record.record import PHASES, RECORD_NAME, RunRecord, load
+from train.record.record import PHASES, RunRecord
 
 _ASSUMED_S = 30.0  # the fixed cost of a launch, before any is measured
 _ENOUGH_ROUNDS = 17  # of a launch: more would narrow the interval less than another launch
@@ -80,16 +80,16 @@ def earlier_launch(record: RunRecord) -> EarlierLaunch | None:
 class Budget:
     """The remaining time of a command, and the costs of its launches."""
 
-    total_s: float  # for launches that are still to be made
+    given_s: float
     costs: dict[str, Cost] = field(default_factory=dict)  # of the last launch of each curve, by its name
     singles_s: list[float] = field(default_factory=list)  # of launches of single points
+    spent_s: float = 0.0  # by launches that were made before
     began: float = field(default_factory=time.monotonic)
-    given_s: float = 0.0  # with the time of launches that were made before
 
     @property
     def left_s(self) -> float:
         """Return the remaining time in s; negative when it is over."""
-        return self.total_s - (time.monotonic() - self.began)
+        return self.given_s - self.spent_s - (time.monotonic() - self.began)
 
     def add(self, run: Run, record: RunRecord) -> None:
         """Note the cost of a complete launch."""
@@ -180,6 +180,10 @@ class CurveLaunches:
         """Return the launches of the curve of a run that count."""
         return self._counting[run.home]
 
+    def last(self, run: Run) -> RunRecord | None:
+        """Return the last launch of the curve of a run, whether it counts or not; None without one."""
+        return max(self._all.get(run.home, []), key=lambda record: record.started_at, default=None)
+
     def add(self, run: Run, record: RunRecord) -> None:
         """Take a complete launch."""
         self._all.setdefault(run.home, []).append(record)
@@ -196,9 +200,8 @@ class CurveLaunches:
 
     def shortfalls(self) -> list[Shortfall]:
         """Return the curves that are less precise than asked for."""
-        shortfalls = (
-            launches.shortfall(run, self._counting[home], self.spread(run)) for home, run in self._last.items()
-        )
+        measured = [run for run in self._last.values() if self.records(run)]
+        shortfalls = (launches.shortfall(run, self.records(run), self.spread(run)) for run in measured)
         return [shortfall for shortfall in shortfalls if shortfall]
 
     def next_launches(self, budget: Budget) -> list[Run]:
@@ -206,9 +209,11 @@ class CurveLaunches:
         runs: list[Run] = []
         for home, last in self._last.items():
             settings, records = last.point.config.measure, self._counting[home]
+            if len(records) < settings.repeats:
+                continue
             more = Run(last.point, last.repeat + 1)
             precise = launches.is_precise(records, settings.precision_fraction, self.spread(last))
-            if len(records) >= settings.repeats and not precise and budget.is_enough_for(*runs, more):
+            if not precise and budget.is_enough_for(*runs, more):
                 runs.append(more)
         self._last |= {run.home: run for run in runs}
         return runs
@@ -230,31 +235,31 @@ class Queue:
         self.failed: list[str] = []
         self._planned, self._skipped, self._force = planned, len(planned) - len(self.runs), force
         self._curves = CurveLaunches(planned, force)
-        self._budget = self._initial_budget(force)
-        if self._budget and not self.runs:
-            self.runs += self._curves.next_launches(self._budget)
+        self._budget = self._initial_budget()
         if not self.runs:
-            self.runs += launches.more_program_launches(planned)
+            self.runs += self._more_launches()
 
-    def _initial_budget(self, force: bool) -> Budget | None:
+    def _initial_budget(self) -> Budget | None:
         """Return the time for the curves in rounds of a command and its other launches; None without a curve.
 
         Launches that are already measured have used their share.
         """
-        by_curve = {run.home: run for run in self._planned if _in_rounds(run)}
-        if not by_curve:
+        curves = {run.home: run for run in self._planned if _in_rounds(run)}.values()
+        if not curves:
             return None
-        counting_s = [record.job_s for run in by_curve.values() for record in self._curves.records(run)]
-        complete = {run.home: files.completed(run.home) for run in self._planned}
-        given_s = sum(run.point.config.measure.curve_budget_s for run in by_curve.values())
-        budget = Budget(given_s, given_s=given_s)
-        for run in self._planned:
-            if folders := complete[run.home].get(run.repeat):
-                record = load(folders[0] / RECORD_NAME)
-                budget.add(run, record)
-                counting_s += [] if force or run.home in by_curve else [record.job_s]
-        budget.total_s -= sum(counting_s)
-        return budget
+        singles_s = [*self._durations.single_points]
+        curves_s = [record.job_s for run in curves for record in self._curves.records(run)]
+        return Budget(
+            given_s=sum(run.point.config.measure.curve_budget_s for run in curves),
+            costs={run.point.name: launch_cost(last) for run in curves if (last := self._curves.last(run))},
+            singles_s=singles_s,
+            spent_s=sum(curves_s) + (0.0 if self._force else sum(singles_s)),
+        )
+
+    def _more_launches(self) -> list[Run]:
+        """Return further launches of what is not precise yet, as far as there is time."""
+        of_curves = self._curves.next_launches(self._budget) if self._budget else []
+        return of_curves or launches.more_program_launches(self._planned)
 
     def __iter__(self) -> Iterator[Run]:
         """Yield the runs in order, also those that are added meanwhile."""
@@ -279,7 +284,7 @@ class Queue:
         if self._budget and self._budget.left_s < (least_s := self._budget.least_s(self.runs)):
             lines.append(
                 f"one launch of each takes about {duration(least_s)}, which is the least: more than the "
-                f"{duration(max(0.0, self._budget.total_s))} of measure.budget_s"
+                f"{duration(max(0.0, self._budget.given_s - self._budget.spent_s))} of measure.budget_s"
             )
         return lines
 
@@ -313,7 +318,7 @@ class Queue:
         return replace(budget, task=replace(budget.task, earlier=earlier))
 
     def add(self, run: Run, record: RunRecord | None, problem: str | None) -> None:
-        """Take the outcome of a run; after the last one add launches of curves that are not precise yet."""
+        """Take the outcome of a run; after the last one add launches of what is not precise yet."""
         if record:
             self._durations.add(run, record.job_s)
         if problem:
@@ -322,10 +327,8 @@ class Queue:
             self._budget.add(run, record)
             if _in_rounds(run):
                 self._curves.add(run, record)
-            if not self.later and not self.failed:
-                self.runs += self._curves.next_launches(self._budget)
         if not self.later and not self.failed:
-            self.runs += launches.more_program_launches(self._planned)
+            self.runs += self._more_launches()
 
     def curve_result(self, run: Run) -> str:
         """Return the result so far of the curve of a launch in rounds, as text; "" for a single point.
@@ -338,7 +341,7 @@ class Queue:
 
     def shortfalls(self) -> list[Shortfall]:
         """Return the results that are less precise than asked for."""
-        if self._planned and self._planned[0].point.config.program:
+        if self._planned[0].point.config.program:
             return [short] if (short := launches.program_shortfall(self._planned)) else []
         return self._curves.shortfalls()
 

@@ -6,17 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from train.config.checks import check
+from train.config.checks import check, listed
 from train.config.identity import config_hash
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher
 from train.record import files, parts, protocol
 from train.record.progress import duration
 from train.record.record import PlanPosition, Role
-
-_NAMED = 3  # files in a warning
 
 LINK = "system.link_mbit_per_s"  # can change between rounds: points that differ in it can share a launch
 
@@ -170,13 +169,9 @@ def other_code(runs: Sequence[Run]) -> list[str]:
                 changed |= differ
     if not launches:
         return []
-    more = f" and {len(launches) - 1} more" if len(launches) > 1 else ""
-    names = ", ".join(sorted(changed)[:_NAMED]) + (
-        f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
-    )
     return [
-        f"warning: {launches[0]}{more} ran with other code; changed since: {names}. All count together; "
-        "RESULTS=folder keeps the two apart"
+        f"warning: {listed(launches)} ran with other code; changed since: {listed(sorted(changed))}. "
+        "All count together; RESULTS=folder keeps the two apart"
     ]
 
 
@@ -196,18 +191,6 @@ def _other_files(run: Path) -> set[str]:
     return changed
 
 
-def expected_s(run: Run, durations: Durations) -> float | None:
-    """Return the seconds that a run will take: the mean of its point's runs, else of all single points'; None without.
-
-    Launches in rounds share the budget of their curve.
-    """
-    config = run.point.config
-    if config.launch.rounds and run.point.name not in durations.by_point:
-        return config.measure.curve_budget_s / config.measure.repeats
-    times = durations.by_point.get(run.point.name) or durations.single_points
-    return sum(times) / len(times) if times else None
-
-
 @dataclass(frozen=True)
 class Estimate:
     """How long launches will take, in s."""
@@ -221,17 +204,26 @@ class Estimate:
         return self.known_s + self.assumed_s
 
     def text(self) -> str:
-        """Return the time as text: "about 12 min", or "14 min, assumed" if part of it was not measured yet."""
+        """Return the time as text, as "about 12 min"; "14 min, assumed" if part of it was not measured yet."""
         if not self.all_s:
             return "nothing left"
         return f"about {duration(self.all_s)}" if not self.assumed_s else f"{duration(self.all_s)}, assumed"
 
 
 def estimate(runs: Sequence[Run], durations: Durations) -> Estimate:
-    """Return how long the runs will take."""
+    """Return how long the runs will take: each as the mean of its point's runs, else of those of all single points.
+
+    Launches in rounds share the budget of their curve.
+    """
     known_s = assumed_s = 0.0
     for run in runs:
-        seconds = expected_s(run, durations)
-        known_s += seconds or 0.0
-        assumed_s += run.point.config.launcher.assumed_run_s if seconds is None else 0.0
+        config = run.point.config
+        if times := durations.by_point.get(run.point.name):
+            known_s += fmean(times)
+        elif config.launch.rounds:
+            known_s += config.measure.curve_budget_s / config.measure.repeats
+        elif durations.single_points:
+            known_s += fmean(durations.single_points)
+        else:
+            assumed_s += config.launcher.assumed_run_s
     return Estimate(known_s, assumed_s)

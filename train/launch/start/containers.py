@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -102,26 +103,17 @@ def wrap(argv: Sequence[str], container: Container, shared: Shared) -> list[str]
     return (_singularity if container.name == "singularity" else _oci)(argv, container, shared)
 
 
+@functools.cache  # a SIF is some hundred megabytes, and an experiment asks for each of its runs
 def image_digest(container: Container) -> str | None:
     """Return the SHA-256 of the image as `sha256:...`: the ID of an OCI image, the file of a SIF; None without one.
 
     Raises ConfigError if the engine, the image or the folder of another MPI is missing.
     """
+    engine, image = container.name, container.image
     if container.mpi_home and not Path(container.mpi_home, "lib").is_dir():
         raise ConfigError(f"container.mpi_home={container.mpi_home}: it has no folder lib; give the folder of an MPI")
-    return _digest(container.name, container.image) if container.image else None
-
-
-def sif(config: RunConfig | DictConfig) -> str | None:
-    """Return the SIF that the ranks of an experiment need on every host, as an absolute path; None without one."""
-    container = config.container
-    if container.name != "singularity":
+    if image is None:
         return None
-    return str(Path(container.image or default_image("singularity", config.device, container.mpi_home)).resolve())
-
-
-@functools.cache  # a SIF is some hundred megabytes, and an experiment asks for each of its runs
-def _digest(engine: str, image: str) -> str:
     if not shutil.which(engine):
         raise ConfigError(f"container={engine}: there is no command {engine} on this machine; install it")
     if engine == "singularity":
@@ -133,6 +125,14 @@ def _digest(engine: str, image: str) -> str:
     if done.returncode:
         raise ConfigError(f"container.image={image}: {_missing(engine, image, done.stderr)}")
     return f"sha256:{done.stdout.strip().removeprefix('sha256:')}"
+
+
+def sif(config: RunConfig | DictConfig) -> str | None:
+    """Return the SIF that the ranks of an experiment need on every host, as an absolute path; None without one."""
+    container = config.container
+    if container.name != "singularity":
+        return None
+    return str(Path(container.image or default_image("singularity", config.device, container.mpi_home)).resolve())
 
 
 def _missing(engine: str, image: str, stderr: str) -> str:
@@ -154,18 +154,14 @@ def uses_mpi(config: RunConfig) -> bool:
     return config.distribution.backend == "horovod" and config.distribution.controller == "mpi"
 
 
+@functools.cache  # an experiment asks for each of its runs
 def mpi_implementation(container: Container) -> str:
-    """Return the mpirun of the container, or of this machine without one: OPEN_MPI or MPICH.
+    """Return the mpirun of the container's image, or of this machine without one: OPEN_MPI or MPICH.
 
     Raises ConfigError if there is no mpirun, or an unknown one.
     """
-    return _implementation(container.name, container.image)
-
-
-@functools.cache  # an experiment asks for each of its runs
-def _implementation(engine: str, image: str | None) -> str:
-    command = wrap(["mpirun", "--version"], Container(engine, image), Shared(ROOT))
-    where = image or "this machine"
+    command = wrap(["mpirun", "--version"], replace(container, mpi_home=None), Shared(ROOT))
+    where = container.image or "this machine"
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     except FileNotFoundError as error:

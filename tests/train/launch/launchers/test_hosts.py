@@ -7,7 +7,7 @@ import pytest
 
 from train.config.checks import ConfigError
 from train.launch.launchers import hosts
-from train.launch.launchers.hosts import Host, problem_lines, same_hosts, unfit, without_ipv4
+from train.launch.launchers.hosts import Host, problem_lines
 from train.record import affinity
 
 GOOD = Host("node-a", 28, 56, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True,
@@ -16,27 +16,26 @@ ANSWER = json.dumps({key: value for key, value in vars(GOOD).items() if key != "
 SECOND = replace(GOOD, name="b", hostname="node-b")
 
 
-def test_each_unfit_host_is_named_with_what_to_do(tmp_path):
-    assert (unfit([GOOD, SECOND], tmp_path, None), same_hosts([GOOD, SECOND])) == ([], [])
-    result = [replace(GOOD, sees_results=False), replace(SECOND, has_image=False, has_singularity=False)]
-    folder, image, engine = problem_lines(unfit(result, tmp_path, "/images/kit.sif"))
-    assert folder.startswith("launcher.hosts: a: does not see")
-    assert str(tmp_path) in folder
-    assert image.startswith("launcher.hosts: b: lacks the image /images/kit.sif")
-    assert engine.startswith("launcher.hosts: b: there is no command singularity")
-    [problem] = same_hosts([GOOD, replace(GOOD, name="a.cluster"), SECOND])
-    assert problem == "launcher.hosts: a, a.cluster are the same host, node-a"
-
-
-def test_a_host_whose_name_has_no_ipv4_address_is_named_before_anything_starts(monkeypatch):
+def test_each_unfit_host_is_named_with_what_to_do(tmp_path, monkeypatch):
     def resolved(name):
-        if name == "b":
+        if name == "d":
             raise socket.gaierror(-5, "No address associated with hostname")  # of glibc, for a name with IPv6 alone
         return "192.0.2.1"
 
     monkeypatch.setattr(socket, "gethostbyname", resolved)
-    [(host, why)] = without_ipv4([GOOD, SECOND])
-    assert (host, why.partition(",")[0]) == ("b", "its name has no IPv4 address here")
+    assert problem_lines([GOOD, SECOND], tmp_path, None) == []
+    unfit = [
+        replace(GOOD, sees_results=False),
+        replace(SECOND, has_image=False, has_singularity=False),
+        replace(GOOD, name="a.cluster"),
+        replace(GOOD, name="d", hostname="node-d"),
+    ]
+    folder, image, engine, address, same = problem_lines(unfit, tmp_path, "/images/kit.sif")
+    assert folder.startswith(f"launcher.hosts: a: does not see {tmp_path}")
+    assert image.startswith("launcher.hosts: b: lacks the image /images/kit.sif")
+    assert engine.startswith("launcher.hosts: b: there is no command singularity")
+    assert address.startswith("launcher.hosts: d: its name has no IPv4 address here")
+    assert same == "launcher.hosts: a, a.cluster are the same host, node-a"
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import System
 from train.launch.batch import jobs
-from train.launch.job import Setting, make_job
+from train.launch.job import make_job
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, runs_of
@@ -44,17 +44,19 @@ def test_the_batch_script_and_the_steps_are_the_golden_ones(site):
     plan = make_plan(*overrides, "measure.repeats=2")
     runs = runs_of(plan.points, plan.launcher)
     [planned_job] = jobs(runs, Durations(), Options(overrides))
-    setting = Setting(("n1", "n2", "n3"), image_digest="sha256:0")
-    steps = [SLURM.command(make_job(point.config, runs[i].home / "r0", setting)) for i, point in enumerate(plan.points)]
+    jobs_of_points = [
+        make_job(point.config, runs[i].home / "r0", ("n1", "n2", "n3"), image_digest="sha256:0")
+        for i, point in enumerate(plan.points)
+    ]
     text = SLURM.script(planned_job.job) + "\n# The steps that the launcher makes of it:\n"
-    text += "".join("# " + " ".join(step) + "\n" for step in steps)
+    text += "".join("# " + " ".join(SLURM.command(job)) + "\n" for job in jobs_of_points)
     assert normalised(text) == (GOLDEN / f"slurm-{site}.sbatch").read_text()
 
 
 def test_256_nodes_of_4_ranks():
     config = load(["model=tiny", "nodes=256", "ranks_per_node=4", "system.cores_per_node=48", "threads_per_rank=12"])
     names = tuple(f"node{number:04d}.cluster.example.org" for number in range(256))
-    job = make_job(config, Path("/results/r0"), Setting(names))  # the batch script lists no host
+    job = make_job(config, Path("/results/r0"), names)  # the batch script lists no host
     command = SLURM.command(job)
     assert f"--nodelist={','.join(names)}" in command
     assert {"--nodes=256", "--ntasks=1024", "--ntasks-per-node=4", "--cpus-per-task=12"} <= {*command}
@@ -83,8 +85,8 @@ def test_answers_of_slurm_are_read_and_its_refusals_quoted(program, monkeypatch,
 
 
 def test_only_the_batch_script_marks_an_allocation():
-    assert not SLURM.inside({"SLURM_JOB_ID": "7"})  # a shell of salloc: the launcher submits from there too
-    assert SLURM.inside({"SLURM_JOB_ID": "7", "KIT_IN_ALLOCATION": "1"})
+    assert SLURM.submits({"SLURM_JOB_ID": "7"})  # a shell of salloc
+    assert not SLURM.submits({"SLURM_JOB_ID": "7", "KIT_IN_ALLOCATION": "1"})
 
 
 def test_a_line_within_a_name_is_not_run_by_the_batch_script():

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import small_sets
 from tests.helpers.launches import make_plan, plan_points
 from train.config.checks import ConfigError
 from train.config.compose import load
@@ -88,14 +87,6 @@ def test_data_on_other_hosts_is_left_to_the_ranks(tmp_path):
     assert output.endswith(f"dataset.data_dir={tmp_path}/far is not on this machine")
 
 
-@pytest.mark.slow
-def test_the_samples_of_a_dataset_are_reported(tmp_path):
-    small_sets.fruit(tmp_path / "fruit/unpacked")
-    assert checks.check_input(points(tmp_path / "fruit"), hosts_apart=False) == [
-        f"fruit in {tmp_path}/fruit: 36 training and 12 validation samples"
-    ]
-
-
 LINES = [f"line {number}" for number in range(1, 21)]
 
 
@@ -106,7 +97,11 @@ LINES = [f"line {number}" for number in range(1, 21)]
     ids=["an error of the user in full", "of one that breaks the last lines", "no lines"],
 )
 def test_an_input_that_would_fail_is_reported(tmp_path, monkeypatch, program, status, lines, expected):
+    """Its description is that of tests/train/tools/test_prepare.py."""
     monkeypatch.setattr(sys, "executable", str(program("python", "\n".join(lines), status)))
     with pytest.raises(ConfigError) as error:
         checks.check_input(points(tmp_path), hosts_apart=False)
     assert str(error.value).splitlines() == expected
+    program("python", "36 training samples")
+    assert checks.check_input(points(tmp_path), hosts_apart=False) == ["36 training samples"]
+    assert f"dataset.data_dir={tmp_path}" in (tmp_path / "bin/arguments").read_text()

@@ -131,7 +131,9 @@ def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_separate
 
 
 def test_arms_with_and_without_horovod_measure_at_once_and_other_arms_share_a_process():
-    apart, together = (curve.config.launch for curve in planned("experiment=overhead", "model=tiny", cores=2).curves)
+    curves_of_arms = planned("experiment=overhead", "model=tiny", cores=2).curves
+    assert {curve.config.system.cores_per_node for curve in curves_of_arms} == {1}  # also of one rank alone
+    apart, together = (curve.config.launch for curve in curves_of_arms)
     assert [(arm.role, arm.arm) for arm in (*apart.rounds, *together.rounds)] == [
         ("base", "one-rank-without-horovod"),
         ("point", "one-rank-with-horovod"),

@@ -48,7 +48,6 @@ def test_launches_are_precise_by_their_own_degrees_of_freedom(tmp_path, add_laun
 
 def test_launches_that_differ_are_not_precise(add_launches):
     assert not launches.is_precise(add_launches(1.4, 1.6, 1.8, 1.5), 0.05)
-    assert not launches.is_precise([], 0.05)
 
 
 def test_a_result_has_an_interval_from_three_launches_on(tmp_path, add_launches):
@@ -105,13 +104,9 @@ def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_pat
 @pytest.fixture
 def program(tmp_path):
     """The runs of a program on one and two nodes, six launches of each."""
-    overrides = (
-        "experiment=scaling",
-        "nodes=2",
-        "program.command='run {ranks} {batch_per_rank}'",
-        "measure.budget_s=100",
-    )
-    points = plan_points(*overrides, f"results={tmp_path}", cores=2)
+    command = "program.command='run {ranks} {batch_per_rank}'"
+    overrides = ("experiment=scaling", "nodes=2", command, "measure.budget_s=100", f"results={tmp_path}")
+    points = plan_points(*overrides, cores=2)
     return [Run(point, repeat) for repeat in range(6) for point in points]
 
 
@@ -137,19 +132,17 @@ def test_a_program_is_launched_until_its_speedups_are_precise(program):
     assert launches.more_program_launches(program) == []  # the planned ones come first
     add_printed(program, {1: [10.0] * 6, 2: [18.0] * 6})
     assert launches.more_program_launches(program) == []
+    assert launches.program_shortfall(program) is None
     assert launches.program_result(program) == "nodes2 1.8x (1.8 to 1.8)"
 
 
-def test_an_efficiency_above_1_is_doubted(program):
-    add_printed(program, {1: [10.0] * 6, 2: [31.0] * 6})
-    assert "warning: the efficiency of nodes2 is above 1 in its whole interval" in launches.program_result(program)
-
-
-def test_a_program_beside_others_is_reported(program):
+def test_an_efficiency_above_1_is_doubted_and_the_use_by_others_is_reported(program):
     used = CoreUse(wall_s=10.0, own_s=8.0, busy_s=12.0, steal_s=0.0)
     facts = ProgramFacts(["run"], {}, "", [], 0, used)
-    add_printed(program, {1: [10.0] * 6, 2: [18.0] * 6}, program=facts)
-    assert launches.program_result(program).endswith("; others took 40 % of a core meanwhile")
+    add_printed(program, {1: [10.0] * 6, 2: [31.0] * 6}, program=facts)
+    _, doubt, others = launches.program_result(program).split("; ", 2)
+    assert doubt.startswith("warning: the efficiency of nodes2 is above 1 in its whole interval")
+    assert others.endswith("others took 40 % of a core meanwhile")
 
 
 def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program):
@@ -157,6 +150,7 @@ def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program
     add_printed(program, noisy)
     more = launches.more_program_launches(program)
     assert {(run.point.name, run.repeat) for run in more} == {("nodes1", 6), ("nodes2", 6)}
+    assert launches.program_shortfall(program).text.endswith(" %, asked for ± 5 %")
     add_printed(more, noisy, job_s=60.0)
     assert launches.more_program_launches(program) == []  # 132 s of 100
 
@@ -164,7 +158,6 @@ def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program
 def test_runs_of_the_kit_itself_need_no_such_launches(tmp_path):
     runs = [Run(point, 0) for point in plan_points("experiment=weak_scaling", f"results={tmp_path}", cores=2)]
     assert launches.more_program_launches(runs) == []
-    assert launches.program_result(runs) == ""
 
 
 def rates(count, **arms):

@@ -6,9 +6,8 @@ import yaml
 from tests.helpers.launches import make_plan, plan_points
 from train.config import compose
 from train.config.checks import ConfigError
-from train.config.compose import choices, load
+from train.config.compose import load
 from train.config.identity import config_hash
-from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Machine
 from train.launch.plan.make import expand, make
 
@@ -20,7 +19,7 @@ def names(*overrides: str, cores: int = 2) -> list[str]:
 def test_points_can_be_chosen_by_their_names():
     def chosen(only):
         overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none")
-        return [point.name for point in make(overrides, Machine(2, "no control groups"), LAUNCHERS, only).points]
+        return [point.name for point in make(overrides, Machine(2, "no control groups"), only).points]
 
     assert chosen(None) == chosen("tiny-rounds,tiny-nodes1") == ["tiny-nodes1", "tiny-rounds"]
     assert chosen("tiny-nodes1") == ["tiny-nodes1"]
@@ -44,6 +43,10 @@ NODES = [f"{model}-nodes{n}" for model in ("vgg16", "resnet50", "inceptionv3") f
             ["tiny-nodes1-cycle_time_ms1", "tiny-nodes1-cycle_time_ms5"],
         ),
         ("strong_scaling model=vgg16,resnet50 nodes=3", [*NODES[:2], *NODES[3:5]]),  # 32 images are not for 3 ranks
+        (  # an allreduce needs two ranks
+            "allreduce_bench nodes=6 distribution.controller=gloo distribution.cycle_time_ms=1",
+            [f"controllergloo-cycle_time_ms1-nodes{n}" for n in (2, 4, 6)],
+        ),
     ],
 )
 def test_the_points_are_those_of_the_experiment_and_of_the_command_line(overrides, expected):
@@ -65,15 +68,8 @@ def test_a_node_is_the_same_machine_at_every_point(cores, largest, each):
 @pytest.mark.parametrize(("smt", "cores_per_node"), [("false", 2), ("true", 4)])
 def test_a_node_has_whole_cores_or_with_smt_their_hardware_threads(smt, cores_per_node):
     overrides = ("experiment=weak_scaling", "model=tiny", "nodes=4", f"system.smt={smt}")
-    points = expand(overrides, Machine(cores=8, threads=16), LAUNCHERS).points
+    points = expand(overrides, Machine(cores=8, threads=16)).points
     assert {point.config.system.cores_per_node for point in points} == {cores_per_node}
-
-
-def test_the_arms_of_the_overhead_experiment():
-    arms = [p.config for p in plan_points("experiment=overhead")]  # tests/train/launch/plan/test_curves.py names them
-    assert [(c.ranks, c.distribution.backend) for c in arms] == [(1, "none"), (1, "horovod"), *[(2, "horovod")] * 2]
-    assert {c.system.cores_per_node for c in arms} == {1}  # one rank gets the core that it would have among two
-    assert {(c.measure.timed_steps, c.measure.repeats, c.batch_per_rank) for c in arms} == {(20, 4, 16)}
 
 
 @pytest.mark.slow
@@ -179,9 +175,11 @@ def test_quick_is_small(experiment):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("experiment", choices("experiment"))
+@pytest.mark.parametrize(  # with arms, controls, rank groups, epochs, a program
+    "experiment", ["tune", "strong_scaling", "network_sweep", "ranks_threads", "accuracy_digits", "scaling"]
+)
 def test_the_overrides_of_a_point_compose_it_again(experiment):
-    for point in plan_points(f"experiment={experiment}", "dataset.data_dir=/data", no_quotas=None)[-2:]:
+    for point in plan_points(f"experiment={experiment}", no_quotas=None)[-2:]:
         assert config_hash(load(list(point.overrides))) == config_hash(point.config)
 
 
@@ -259,11 +257,6 @@ def test_a_timeline_is_one_launch_also_on_emulated_nodes():
     assert point.config.measure.timed_steps == 20
     [longer] = plan_points("experiment=timeline", "model=tiny", "measure=report")
     assert (longer.config.measure.repeats, longer.config.measure.timed_steps) == (1, 100)
-
-
-def test_an_allreduce_needs_two_ranks():
-    result = {p.config.ranks for p in plan_points("experiment=allreduce_bench", "nodes=6", cores=8)}
-    assert result == {2, 4, 6}
 
 
 def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():

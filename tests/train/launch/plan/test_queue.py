@@ -101,7 +101,7 @@ def test_earlier_launches_by_another_code_are_named_before_more_are_made(runs, s
         "RESULTS=folder keeps the two apart"
     )
     made(runs[2], dict.fromkeys(here, "before"))
-    expected = "warning: tiny-rounds r2 and 1 more ran with other code; changed since: "
+    expected = "warning: tiny-rounds r2, tiny-rounds r0 ran with other code; changed since: "
     assert Queue(runs, force=False).remarks()[0].startswith(expected)
     assert not any("other code" in line for line in Queue(runs, force=True).remarks())
     made(runs[0], here)  # nothing is left to do

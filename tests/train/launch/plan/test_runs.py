@@ -2,7 +2,7 @@ import pytest
 
 from tests.helpers.launches import make_plan, plan_points
 from train.launch.plan import curves
-from train.launch.plan.runs import Durations, Run, differing_keys, expected_s, runs_of
+from train.launch.plan.runs import Durations, Estimate, Run, differing_keys, estimate, runs_of
 from train.record.record import PlanPosition
 
 WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=1,2,3,4", "measure.repeats=3")
@@ -44,17 +44,18 @@ def test_under_slurm_the_order_is_fixed(first, nodes):
 def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
     first, second, *_ = runs()
     durations = Durations()
-    assert expected_s(second, durations) is None
-    durations.add(first, 10.0)
-    durations.add(first, 20.0)
-    assert (expected_s(first, durations), expected_s(second, durations)) == (15, 15)
+    assert estimate([first, second], durations).text() == "2 min, assumed"  # two of launcher.assumed_run_s=60
+    durations.add(first, 60.0)
+    durations.add(first, 80.0)
+    assert [estimate([run], durations) for run in (first, second)] == [Estimate(70.0)] * 2
+    assert estimate([first, second], durations).text() == "about 2 min"
     plan = make_plan("experiment=weak_scaling", "model=tiny", "nodes=2")
     nested = curves.design(plan.points, 2)
     single, in_rounds = (runs_of(points, plan.launcher)[0] for points in (nested.points, nested.curves))
     durations = Durations()
-    assert expected_s(in_rounds, durations) == 220 / 3  # its share of the budget of the curve
+    assert estimate([in_rounds], durations) == Estimate(220 / 3)  # its share of the budget of the curve
     durations.add(in_rounds, 200.0)
-    assert (expected_s(in_rounds, durations), expected_s(single, durations)) == (200, None)  # none was measured
+    assert estimate([in_rounds, single], durations) == Estimate(200.0, 60.0)  # no single point was measured
 
 
 def test_a_point_says_what_the_experiment_and_the_command_line_sweep():

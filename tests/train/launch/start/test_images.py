@@ -1,4 +1,3 @@
-import hashlib
 import re
 from types import SimpleNamespace
 
@@ -18,14 +17,6 @@ def test_docker_and_podman_name_the_same_image_alike(program):
     program("podman", "0a" * 32)  # Podman leaves the algorithm out
     for engine in ("docker", "podman"):
         assert containers.image_digest(Container(engine, "kit:cpu")) == f"sha256:{'0a' * 32}"
-
-
-def test_the_digest_of_a_sif_is_that_of_the_file(program, tmp_path):
-    program("singularity")
-    (tmp_path / "kit.sif").write_bytes(b"SIF")
-    expected = hashlib.sha256(b"SIF").hexdigest()
-    assert containers.image_digest(Container("singularity", str(tmp_path / "kit.sif"))) == f"sha256:{expected}"
-    assert containers.image_digest(Container("none")) is None
 
 
 DENIED = "Got permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock"
