@@ -14,7 +14,7 @@ from train.launch.job import Job
 from train.launch.launchers.base import Launcher
 from train.launch.plan import curves
 from train.launch.plan.queue import RoundsBudget
-from train.launch.plan.runs import Durations, Run, estimate, runs_of
+from train.launch.plan.runs import Run, runs_of
 from train.launch.supervise import one_run
 from train.launch.supervise.signals import Interrupted
 from train.record import files, parts, protocol
@@ -94,22 +94,17 @@ def test_each_run_leaves_a_record_of_its_assignment(runs, tmp_path, monkeypatch,
     assert "[1/2] tiny-nodes" in output
 
 
-def test_a_launch_in_rounds_records_when_they_had_to_end(runs):
-    in_rounds = Run(curve(), 0)
+def test_a_launch_records_when_its_rounds_had_to_end_and_the_command_that_the_user_typed(runs, monkeypatch):
+    monkeypatch.setenv(protocol.TYPED_COMMAND, "make scaling 'COMMAND=./solver {ranks}' NODES=2")
     budget = RoundsBudget(41.5, protocol.RoundsTask(0.0, 17))
-    assignment = one_run.make_assignment(in_rounds, Ranks(), 1, budget=budget)
+    assignment = one_run.make_assignment(Run(curve(), 0), Ranks(), 1, budget=budget)
     identity = parts.identity(assignment, assignment.config)
     assert identity.rounds_end_s == assignment.config["rounds_end_s"] == 41.5
     assert identity.enough_rounds == assignment.rounds.enough_rounds == 17
     single = one_run.make_assignment(runs[0], Ranks(), 1)
-    assert parts.identity(single, single.config).rounds_end_s is None
-
-
-def test_a_launch_records_the_command_that_the_user_typed(runs, monkeypatch):
-    monkeypatch.setenv(protocol.TYPED_COMMAND, "make scaling 'COMMAND=./solver {ranks}' NODES=2")
-    assignment = one_run.make_assignment(runs[0], Ranks(), 1)
-    typed = parts.identity(assignment, assignment.config).typed_command
-    assert typed == ["make", "scaling", "COMMAND=./solver {ranks}", "NODES=2"]
+    identity = parts.identity(single, single.config)
+    assert identity.rounds_end_s is None
+    assert identity.typed_command == ["make", "scaling", "COMMAND=./solver {ranks}", "NODES=2"]
 
 
 def test_a_failed_run_is_recorded_with_its_checkpoints_and_alone_measured_again(runs, tmp_path, monkeypatch, capsys):
@@ -134,7 +129,6 @@ def test_a_failed_run_is_recorded_with_its_checkpoints_and_alone_measured_again(
         ("tiny-nodes2", 2, "complete"),
         ("tiny-nodes2", 3, "complete"),
     ]
-    assert execute.records_of(runs) == find(tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_fails_its_run_alone(runs, capsys):
@@ -156,18 +150,9 @@ def test_an_interruption_is_raised_when_its_record_is_written(runs, tmp_path, mo
     assert record.failure.reason == "interrupted by SIGINT"
 
 
-def test_the_time_of_launches_is_that_of_earlier_ones_or_assumed(runs):
-    assert estimate(runs, Durations()).text() == "2 min, assumed"  # two of launcher.assumed_run_s=60
-    durations = Durations()
-    durations.add(runs[0], 60.0)
-    durations.add(runs[0], 80.0)
-    assert estimate(runs, durations).text() == "about 2 min"  # 70 s each
-
-
 def test_in_rounds_each_launch_begins_with_another_host(runs):
-    hosts, in_rounds = ("a", "b", "c"), curve()
-    orders = [one_run.ordered_hosts(hosts, Run(in_rounds, launch)) for launch in range(3)]
+    hosts, in_rounds, [single] = ("a", "b", "c"), curve(), [run.point for run in runs if run.point.config.nodes == 2]
+    launches = (Run(in_rounds, 0), Run(in_rounds, 1), Run(single, 1))
+    orders = [one_run.ordered_hosts(hosts, launch) for launch in launches]
     assert orders == [("a", "b"), ("b", "a"), ("a", "b")]
-    single = max((run.point for run in runs), key=lambda point: point.config.nodes)
-    assert one_run.ordered_hosts(hosts, Run(single, 1)) == ("a", "b")
     assert one_run.ordered_hosts((), Run(in_rounds, 1)) == ()

@@ -1,28 +1,26 @@
 """Start the rank groups of a job at the same time, each by a separate command, and end all when one fails.
 
-Each line of their output has its group in front. If groups fail, the last lines name them, with their exit status.
+When all have ended it prints their output, each line with its group in front. If groups fail, the last lines name them,
+with their exit status.
 """
 
 import argparse
 import json
-import math
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from typing import TextIO
 
 from train.record import protocol
 
-_POLL_S = 0.2
 GRACE_S = 30.0  # a group's command may notice later than the other groups that a rank of it has died
-_FORWARD_WITHIN_S = 5.0  # the last output of a group whose command has ended: a remaining process may print on
-_ended = threading.Event()  # one of the commands has
-_printing = threading.Lock()  # a line and its end are two writes, between which another group's line may come
 _FAILED = "group {group} failed with exit status {code}"
 _FAILED_PATTERN = re.compile(r"^group (?P<group>\d+) failed with exit status (?P<code>\d+)$", re.MULTILINE)
 
@@ -57,62 +55,33 @@ def _prefix(group: int) -> str:
     return f"[group {group}] "
 
 
-@dataclass(frozen=True)
-class _GroupProcess:
-    """The process of one group's command, and the thread that forwards its output."""
-
-    child: subprocess.Popen[str]
-    forwarder: threading.Thread
+def _start(group: int, command: Command, output: TextIO) -> subprocess.Popen[bytes]:
+    env = {**os.environ, protocol.RANK_GROUP: str(group), protocol.FIRST_RANK: str(command.first_rank)}
+    return subprocess.Popen(command.argv, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
 
 
-def _start(group: int, command: Command) -> _GroupProcess:
-    env = {protocol.RANK_GROUP: str(group), protocol.FIRST_RANK: str(command.first_rank)}
-    child = subprocess.Popen(
-        command.argv,
-        env={**os.environ, **env},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    forwarder = threading.Thread(target=_forward, args=(group, child), daemon=True)
-    forwarder.start()
-    return _GroupProcess(child, forwarder)
+def _run(commands: Sequence[Command], outputs: Sequence[TextIO], statuses: dict[int, int]) -> None:
+    """Run the commands to their end; when one fails, the others are ended some time after it.
 
+    statuses: gets the exit status of each group that fails by itself, as a shell gives it, in the order of failure.
+    """
+    children = [_start(group, command, outputs[group]) for group, command in enumerate(commands)]
+    ended_here = False
 
-def _forward(group: int, child: subprocess.Popen[str]) -> None:
-    assert child.stdout
-    for line in child.stdout:
-        with _printing:
-            print(_prefix(group) + line.rstrip("\n"), flush=True)
-    child.wait()
-    _ended.set()
+    def until_its_end(group: int) -> None:
+        if (code := children[group].wait()) and not ended_here:
+            statuses[group] = code if code > 0 else 128 - code
+            raise ChildProcessError(group)
 
-
-def _wait(groups: Sequence[_GroupProcess]) -> int:
-    """Wait until all have ended, or some time after one has failed; returns its exit status, else 0."""
-    statuses: dict[int, int] = {}  # by group, in the order of failure, as a shell gives them
-    end = math.inf
-    while time.monotonic() < end and any(group.child.poll() is None for group in groups):
-        _ended.wait(_POLL_S)
-        _ended.clear()
-        _note_failed(groups, statuses)
-        if statuses and end == math.inf:
-            end = time.monotonic() + GRACE_S
-    _note_failed(groups, statuses)
-    for group in groups:
-        if group.child.poll() is not None:
-            group.forwarder.join(_FORWARD_WITHIN_S)
-    for number, status in statuses.items():
-        print(_FAILED.format(group=number, code=status), flush=True)
-    return next(iter(statuses.values()), 0)
-
-
-def _note_failed(groups: Sequence[_GroupProcess], statuses: dict[int, int]) -> None:
-    for number, group in enumerate(groups):
-        if code := group.child.poll():
-            statuses.setdefault(number, code if code > 0 else 128 - code)
+    with ThreadPoolExecutor(len(children)) as pool:
+        ends = [pool.submit(until_its_end, group) for group in range(len(children))]
+        try:
+            wait(ends, return_when=FIRST_EXCEPTION)
+            wait(ends, GRACE_S)
+        finally:
+            ended_here = True
+            for child in children:
+                child.terminate()
 
 
 def main() -> int:
@@ -122,16 +91,25 @@ def main() -> int:
     )
     parser.add_argument("commands", help="as JSON: [{first_rank, argv}, ...]")
     commands = [Command(**fields) for fields in json.loads(parser.parse_args().commands)]
-    groups = [_start(group, command) for group, command in enumerate(commands)]
+    statuses: dict[int, int] = {}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        return _wait(groups)
-    finally:
-        for group in groups:
-            group.child.terminate()
-        for group in groups:
-            group.child.wait()
-            group.forwarder.join(_FORWARD_WITHIN_S)  # Python aborts at its exit if a thread is writing then
+    with ExitStack() as files:
+        # No pipes: a process that remains of a group would hold its pipe open.
+        outputs = [files.enter_context(tempfile.TemporaryFile("w+", errors="replace")) for _ in commands]
+        try:
+            _run(commands, outputs, statuses)
+        finally:
+            _print(outputs, statuses)
+    return next(iter(statuses.values()), 0)
+
+
+def _print(outputs: Sequence[TextIO], statuses: Mapping[int, int]) -> None:
+    for group, output in enumerate(outputs):
+        output.seek(0)
+        for line in output:
+            print(_prefix(group) + line.rstrip("\n"))
+    for group, code in statuses.items():
+        print(_FAILED.format(group=group, code=code))
 
 
 if __name__ == "__main__":

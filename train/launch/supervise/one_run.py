@@ -20,7 +20,7 @@ from msgspec import structs
 
 from train.config.identity import config_hash, learning_rate, resolved, values
 from train.config.schema import RunConfig
-from train.launch.job import Job, Outcome, Setting, make_job
+from train.launch.job import Job, Outcome, make_job
 from train.launch.launchers.base import Launcher, Limiter
 from train.launch.plan import checks
 from train.launch.plan.queue import RoundsBudget
@@ -155,10 +155,7 @@ def commands(point: Point) -> dict[str, list[str]]:
 def make_assignment(
     run: Run, launcher: Launcher, generation: int, plan: Sequence[str] = (), budget: RoundsBudget | None = None
 ) -> protocol.Assignment:
-    """Return the assignment of the ranks of a run.
-
-    plan: the launches of the command, in order. budget: of a launch in rounds.
-    """
+    """Return the assignment of the ranks of a run. plan: the launches of the command. budget: of a launch in rounds."""
     point, config = run.point, run.point.config
     identity = {
         "experiment": config.experiment,
@@ -172,8 +169,7 @@ def make_assignment(
         "arm_keys": list(point.arm_keys),
         "order": run.order,
     }
-    if config.launch.rounds:
-        budget = budget or RoundsBudget(config.measure.curve_budget_s)
+    if budget:
         config = replace(config, launch=structs.replace(config.launch, rounds_end_s=budget.end_s))
     return protocol.Assignment(
         config=values(config),
@@ -193,21 +189,6 @@ def cores_shared(config: RunConfig, hosts_apart: bool, ranks: Sequence[parts.Ran
     if hosts_apart:
         return placement.shared_on_a_host((part.host, part.cores, part.workers) for part in ranks)
     return checks.shares_cores(config, affinity.usable_cores())
-
-
-def job_end(
-    config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, by_file: Mapping[Path, parts.RankPart], line: str
-) -> JobEnd:
-    """Return how the job of a run ended. by_file: the parts of its ranks. line: the digest of its ledger's line."""
-    ranks = [*by_file.values()]
-    return JobEnd(
-        started_at=outcome.started_at,
-        job_s=outcome.job_s,
-        cores_shared=cores_shared(config, launcher.hosts_apart, ranks),
-        failure=failure.find(job, launcher, outcome, ranks, config.launcher.timeout_s),
-        node_quotas=outcome.node_quotas,
-        ledger_line=line,
-    )
 
 
 def save(
@@ -251,25 +232,33 @@ def measure(
     Interrupted after the record of the interruption is written.
     """
     config = run.point.config
-    setting = Setting(ordered_hosts(hosts, run), launcher.mpirun(config), containers.image_digest(config.container))
+    mpirun, image_digest = launcher.mpirun(config), containers.image_digest(config.container)
     folder, generation = files.new_run(run.home, run.repeat)
     assignment = make_assignment(run, launcher, generation, plan, budget)
     protocol.write_assignment(folder, assignment)
     line = ledger.begin(folder, run.repeat, generation, plan)
     Secret(protocol.secret_folder(folder)).create()
-    job = make_job(config, folder.resolve(), setting)
-    presence.begin(folder)
-    callbacks = (presence.beats(folder), *(watch(folder, assignment) for watch in watches))
+    job = make_job(config, folder.resolve(), ordered_hosts(hosts, run), mpirun, image_digest)
+    callbacks = [watch(folder, assignment) for watch in watches]
 
     def poll() -> None:
         for callback in callbacks:
             callback()
 
-    outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, poll).run()
-    with interrupts_deferred() as signals:
-        by_file = parts.by_file(job.folder)
-        end = job_end(config, launcher, job, outcome, by_file, line)
-        record = save(folder, assignment, config, by_file, end)
+    with presence.in_progress(folder):
+        outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, poll).run()
+        with interrupts_deferred() as signals:
+            by_file = parts.by_file(folder)
+            ranks = [*by_file.values()]
+            end = JobEnd(
+                started_at=outcome.started_at,
+                job_s=outcome.job_s,
+                cores_shared=cores_shared(config, launcher.hosts_apart, ranks),
+                failure=failure.find(job, launcher, outcome, ranks, config.launcher.timeout_s),
+                node_quotas=outcome.node_quotas,
+                ledger_line=line,
+            )
+            record = save(folder, assignment, config, by_file, end)
     if signals and not interruption:
         interruption = Interrupted(signals[0])
     if interruption:

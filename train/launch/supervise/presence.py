@@ -13,7 +13,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -68,14 +68,10 @@ def alone(folder: Path) -> Iterator[None]:
         file.truncate()
         file.write(msgspec.json.encode(Holder.this_process()))
         file.flush()
-        ended = threading.Event()
-        beats = threading.Thread(target=_beat, args=(file, ended), daemon=True)
-        beats.start()
         try:
-            yield
+            with _touched(file.fileno()):
+                yield
         finally:
-            ended.set()
-            beats.join()
             with suppress(OSError):  # such as a disk that became read-only, which has its own error
                 file.truncate(0)  # not removed: another launch may have it open
 
@@ -118,10 +114,23 @@ def _lives(holder: Holder, file: BinaryIO, folder: Path) -> bool:
         return os.fstat(now.fileno()).st_mtime - os.fstat(file.fileno()).st_mtime < _DEAD_AFTER_S
 
 
-def _beat(file: BinaryIO, ended: threading.Event) -> None:
-    while not ended.wait(BEAT_S):
-        with suppress(OSError):  # a shared folder may be unavailable for a while
-            os.utime(file.fileno())
+@contextmanager
+def _touched(file: int | Path) -> Iterator[None]:
+    """Return a context in which a file, or a descriptor of one, is touched regularly."""
+    ended = threading.Event()
+
+    def touch() -> None:
+        while not ended.wait(BEAT_S):
+            with suppress(OSError):  # a shared folder may be unavailable for a while
+                os.utime(file)
+
+    thread = threading.Thread(target=touch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _refusal(folder: Path, holder: Holder | None) -> str:
@@ -138,18 +147,12 @@ def begin(folder: Path) -> None:
     (folder / _RUNNING).write_bytes(msgspec.json.encode(Holder.this_process()))
 
 
-def beats(folder: Path) -> Callable[[], None]:
-    """Return a function to call often while the run is in progress: it touches the file regularly."""
-    last = time.monotonic()
-
-    def beat() -> None:
-        nonlocal last
-        if time.monotonic() - last > BEAT_S:
-            last = time.monotonic()
-            with suppress(OSError):  # a shared folder may be unavailable for a while
-                os.utime(folder / _RUNNING)
-
-    return beat
+@contextmanager
+def in_progress(folder: Path) -> Iterator[None]:
+    """Return a context of the run in this folder, whose launcher is this process, until `end`. Raises OSError."""
+    begin(folder)
+    with _touched(folder / _RUNNING):
+        yield
 
 
 def end(folder: Path) -> None:

@@ -54,21 +54,6 @@ def test_mpirun_over_ssh_drops_silent_hosts_and_passes_the_path_on():
     assert [command[i + 1] for i, word in enumerate(command) if word == "-x"] == ["KIT_EXAMPLE", "PATH"]
 
 
-def test_one_rank_on_another_host_is_started_there():
-    alone = replace(on_hosts("none"), nodes=Nodes(("a",)))
-    assert across_hosts(alone)[2:7] == ["train.launch.start.gloo", "--ranks", "1", "--hosts", "a:1"]
-
-
-@pytest.mark.parametrize("controller", ["gloo", "elastic", "mpi"])
-def test_256_hosts_of_4_ranks(controller):
-    names = tuple(f"node{number:04d}.cluster.example.org" for number in range(256))
-    command = across_hosts(replace(job(controller), nodes=Nodes(names, ranks_per_node=4)))
-    [listed] = [word for word in command if word.startswith("node0000")]
-    assert listed.split(",") == [f"{name}:4" for name in names]
-    assert "1024" in command
-    assert len(listed) < 131_072 / 10  # the longest word that Linux passes to a program
-
-
 def test_over_ssh_a_command_runs_in_the_folder_of_the_kit_and_a_silent_host_is_dropped():
     *ssh, host, line = ssh_command("n1", ["echo", "two words"])
     assert (ssh[0], ssh[1::2]) == ("ssh", ["-o"] * 4)

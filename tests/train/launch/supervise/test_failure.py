@@ -138,13 +138,9 @@ CASES = {
         SSH_ENDED, [LOST_0, running(1), running(2)], RANK_1 | {"exit_code": 255, "phase": "timed"},
         "killed by a signal", launcher="ssh", ranks=3,
     ),
-    "all report a consequence: the first": Case(
-        SSH_ENDED, [LOST_0, LOST_1, running(2)], {"rank": 0}, launcher="ssh", ranks=3
-    ),
     "the cause although the launcher printed nothing": Case(
         "", [LOST_0, failed(1, "ValueError: broken")], {"rank": 1}, "ValueError: broken$"
     ),
-    "a rank without a part": Case("", [done(0)], {}, r"ranks that did not finish: \[1\]", exit_code=0),
     "a rank that did not finish": Case("", [done(0), running(1)], {}, r"did not finish: \[1\]", exit_code=0),
     "cancelled, by whom, and where each rank was": Case(
         CANCELLED, [running(0), running(1), done(2)], {"rank": None},

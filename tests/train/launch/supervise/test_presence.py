@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.kit import wait_for
 from train.config.checks import ConfigError
 from train.launch.supervise import presence
 from train.launch.supervise.presence import Holder
@@ -59,11 +60,6 @@ def test_what_another_user_left_in_place_of_the_file_is_refused(tmp_path, make):
     assert (tmp_path / "other").read_text() == "content"
 
 
-def test_nobody_else_can_lock_the_file(tmp_path):
-    with presence.alone(tmp_path):
-        assert (tmp_path / ".launch").stat().st_mode & 0o077 == 0
-
-
 def test_only_one_of_many_launches_at_once_comes_in(tmp_path):
     begin, end, entered, refused = threading.Barrier(8), threading.Event(), [], threading.Semaphore(0)
 
@@ -106,38 +102,36 @@ def test_a_file_that_cannot_be_read_holds_nobody_up(tmp_path):
             pass
 
 
-def test_the_file_is_kept_fresh(tmp_path, monkeypatch):
+def test_the_file_is_kept_fresh_and_nobody_else_can_lock_it(tmp_path, monkeypatch):
     monkeypatch.setattr(presence, "BEAT_S", 0.02)
     beaten = threading.Event()
     monkeypatch.setattr(presence.os, "utime", lambda file: beaten.set())
     with presence.alone(tmp_path):
         assert beaten.wait(30)
+        assert (tmp_path / ".launch").stat().st_mode & 0o077 == 0
 
 
-def test_a_run_is_in_progress_from_its_begin_to_its_end(tmp_path):
+def test_a_run_is_in_progress_from_its_begin_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(presence, "BEAT_S", 0.02)
     assert not presence.is_on(tmp_path)
-    presence.begin(tmp_path)
-    assert presence.is_on(tmp_path)
-    for _ in range(2):  # a second time changes nothing
-        presence.end(tmp_path)
-        assert not presence.is_on(tmp_path)
+    with presence.in_progress(tmp_path):
+        os.utime(tmp_path / "running", (1.0, 1.0))
+        wait_for(lambda: (tmp_path / "running").stat().st_mtime > 1.0)  # it is touched
+        assert presence.is_on(tmp_path)
+        for _ in range(2):  # a second time changes nothing
+            presence.end(tmp_path)
+            assert not presence.is_on(tmp_path)
 
 
-@pytest.mark.slow
-def test_a_launcher_of_this_host_that_is_gone_is_noticed_at_once(tmp_path):
-    begin = (
-        "import pathlib, sys; from train.launch.supervise import presence; presence.begin(pathlib.Path(sys.argv[1]))"
-    )
-    subprocess.run([sys.executable, "-c", begin, str(tmp_path)], check=True)
-    assert (tmp_path / "running").exists()
-    assert not presence.is_on(tmp_path)
-
-
-def test_another_process_with_its_number_is_not_the_launcher(tmp_path):
+def test_neither_a_process_that_is_gone_nor_another_with_its_number_is_the_launcher(tmp_path):
     presence.begin(tmp_path)
     file = tmp_path / "running"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"since": 1.0}))
-    assert not presence.is_on(tmp_path)
+    holder = json.loads(file.read_text())
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    for changed in ({"pid": gone.pid}, {"since": 1.0}):
+        file.write_text(json.dumps(holder | changed))
+        assert not presence.is_on(tmp_path)
     file.write_text("{")  # damaged
     assert not presence.is_on(tmp_path)
 
@@ -148,19 +142,3 @@ def test_on_another_host_the_last_beat_decides(tmp_path, age_s, alive):
     file.write_text(json.dumps({"host": "another", "pid": os.getpid(), "since": 1.0}))
     os.utime(file, (time.time() - age_s,) * 2)
     assert presence.is_on(tmp_path) is alive
-
-
-def test_the_launcher_beats_now_and_then(tmp_path, monkeypatch):
-    presence.begin(tmp_path)
-    file = tmp_path / "running"
-    os.utime(file, (1.0, 1.0))
-    beat = presence.beats(tmp_path)
-    beat()
-    assert file.stat().st_mtime == 1.0
-    begin = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: begin + 60)
-    beat()
-    assert time.time() - file.stat().st_mtime < 60
-    presence.end(tmp_path)
-    monkeypatch.setattr(time, "monotonic", lambda: begin + 120)
-    beat()  # a folder that was cleared away ends nothing
