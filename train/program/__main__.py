@@ -111,7 +111,6 @@ def _run(
         part.add(phase="timed", phases_s={"start": started_s}, began_at=started_at)
     sampler = facts.GpuSampler(_gpus(config, hosts), config.measure.usage_period_s)
     counters, throttling, began = facts.Counters(), affinity.throttling(), time.perf_counter()
-    bytes_before = facts.file_bytes()
     child = Child(argv, cwd, log, program.until, program.until_s, stdin)
     try:
         status = child.wait()
@@ -120,12 +119,13 @@ def _run(
         return failed(why, phase="start")
     for part in parts:
         part.add(phases_s={"timed": time.perf_counter() - began})
-    digests, (read, written) = facts.digests(argv, cwd, started_at), facts.file_bytes()
+    use, read_bytes, written_bytes = counters.since()
+    digests = facts.digests(argv, cwd, started_at)
     parts[0].add(
         program=ProgramFacts(
-            fill(program.command), digests, version, child.libraries, status, counters.use(),
+            fill(program.command), digests, version, child.libraries, status, use,
             {path: names for path in digests if (names := environment.compilers(Path(path)))},
-            read - bytes_before[0], written - bytes_before[1], sampler.stop(),
+            read_bytes, written_bytes, sampler.stop(),
         ),
         notes=[note] if (note := affinity.throttling_note(throttling)) else [],
     )  # fmt: skip

@@ -3,13 +3,13 @@
 import contextlib
 import os
 import re
-import resource
 import shutil
 import subprocess
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 
 from train.rank import placement
 from train.rank.counters import STAT, core_times
@@ -53,34 +53,22 @@ def digests(argv: list[str], cwd: Path, began_at: float) -> dict[str, str]:
 
 
 class Counters:
-    """The kernel's counts on the cores of this process, from now on; of the program by the time of ended children."""
+    """The kernel's counts from now on: of the cores of this process, and of its ended children, as of the program."""
 
     def __init__(self) -> None:
         """Read them."""
-        self._cores = affinity.usable_cores()
-        self._began_s, self._busy_s, self._steal_s = self._read()
-        self._own_s = _children_s()
+        self._begin = self._read()
 
-    def _read(self) -> tuple[float, float, float]:
-        return time.perf_counter(), *core_times(STAT.read_text(), self._cores)
+    def _read(self) -> tuple[float, ...]:
+        cores, children = core_times(STAT.read_text(), affinity.usable_cores()), getrusage(RUSAGE_CHILDREN)
+        times_s = (time.perf_counter(), children.ru_utime + children.ru_stime, *cores)
+        return (*times_s, children.ru_inblock * _BLOCK, children.ru_oublock * _BLOCK)
 
-    def use(self) -> CoreUse:
-        """Return the counts since the beginning."""
-        ended_s, busy_s, steal_s = self._read()
-        return CoreUse(
-            ended_s - self._began_s, _children_s() - self._own_s, busy_s - self._busy_s, steal_s - self._steal_s
-        )
-
-
-def _children_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def file_bytes() -> tuple[int, int]:
-    """Return the bytes that ended children have read from file systems, and written to them, without cached ones."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_inblock * _BLOCK, usage.ru_oublock * _BLOCK
+    def since(self) -> tuple[CoreUse, int, int]:
+        """Return the use of the cores, and the bytes read from file systems and written to them, not from caches."""
+        counts = (end - begin for end, begin in zip(self._read(), self._begin, strict=True))
+        *times_s, read_bytes, written_bytes = counts
+        return CoreUse(*times_s), int(read_bytes), int(written_bytes)
 
 
 class GpuSampler:

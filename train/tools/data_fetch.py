@@ -77,8 +77,24 @@ def download(url: str, target: Path, checksum: str | None, pause_s: float = _PAU
     expected = parse_checksum(checksum) if checksum else None
     part = target.with_name(target.name + ".part")
     _transfer_all(url, part, pause_s)
-    print(f"{target.name}: {_verified(url, part, expected)}")
+    if expected is None:
+        print(f"{target.name}: not verified, no checksum is known. It has the sha256 {digest(part)}")
+    elif difference := _difference(part, *expected):
+        size = _size(part)
+        part.unlink()
+        raise ConfigError(
+            f"{url}: its {size:,} bytes have {difference}. Removed: it is damaged, or another file. Try again, or give "
+            "--checksum if a newer one is published"
+        )
+    else:
+        print(f"{target.name}: {checksum} verified")
     part.replace(target)
+
+
+def _difference(file: Path, algorithm: str, digits: str) -> str:
+    """Return how the checksum of a file differs from the expected one, as text; "" if it does not."""
+    actual = digest(file, algorithm)
+    return "" if actual == digits else f"the {algorithm} {actual}; expected {digits}"
 
 
 def _transfer_all(url: str, part: Path, pause_s: float) -> None:
@@ -122,12 +138,10 @@ def _transfer(url: str, part: Path) -> None:
         return
     with response:
         resumed = response.status == http.HTTPStatus.PARTIAL_CONTENT  # else the server sends the whole file
-        begin = _size(part) if resumed else 0
-        if resumed and not (response.headers.get("Content-Range") or "").startswith(f"bytes {begin}-"):
+        begin, sent = _size(part) if resumed else 0, response.headers.get("Content-Range") or ""
+        if resumed and not sent.startswith(f"bytes {begin}-"):
             part.unlink()  # the server does not send the rest alone
-            raise OSError(
-                f"asked for bytes from {begin:,} on, the server sends {response.headers.get('Content-Range')}"
-            )
+            raise OSError(f"asked for bytes from {begin:,} on, the server sends {sent}")
         length = response.headers.get("Content-Length")
         if length and not (length.isascii() and length.isdigit()):
             raise ConfigError(f"{url}: the server says Content-Length: {length}")
@@ -174,21 +188,6 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total:
             text = progress(done, total, done - begin, now - started)
             print(text, end="\r" if terminal else "\n", file=sys.__stderr__)
     return done
-
-
-def _verified(url: str, part: Path, expected: tuple[str, str] | None) -> str:
-    """Return how the file was verified, as text. Removes it and raises ConfigError if its checksum differs."""
-    if expected is None:
-        return f"not verified, no checksum is known. It has the sha256 {digest(part)}"
-    algorithm, digits = expected
-    if (actual := digest(part, algorithm)) != digits:
-        size = _size(part)
-        part.unlink()
-        raise ConfigError(
-            f"{url}: its {size:,} bytes have the {algorithm} {actual}; expected {digits}. Removed: "
-            "it is damaged, or another file. Try again, or give --checksum if a newer one is published"
-        )
-    return f"{algorithm} {digits} verified"
 
 
 def _size(path: Path) -> int:
@@ -281,9 +280,8 @@ def fetch(dataset: str, folder: Path, url: str | None, checksum: str | None) -> 
         return
     if archive.exists():
         print(f"{archive} is there already")
-        algorithm, digits = parse_checksum(checksum) if checksum else ("", "")
-        if algorithm and (actual := digest(archive, algorithm)) != digits:
-            raise ConfigError(f"{archive}: has the {algorithm} {actual}; expected {digits}. Remove it")
+        if checksum and (difference := _difference(archive, *parse_checksum(checksum))):
+            raise ConfigError(f"{archive}: has {difference}. Remove it")
     else:
         print(f"fetching {url}")
         download(url, archive, checksum)
