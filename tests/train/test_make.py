@@ -85,7 +85,6 @@ LAUNCH = {"NODES": "4", "MODELS": "a, null,o'brien", "HOSTS": "1e3,n2", "MEASURE
         ),
         ("weak-scaling", {"DRY_RUN": "1"}, ["train.launch --dry-run experiment=weak_scaling device=cpu"]),
         ("overhead", {"LAUNCHER": "slurm"}, ["train.launch experiment=overhead device=cpu launcher=slurm"]),
-        ("overhead", {"LAUNCHER": "pbs"}, ["train.launch experiment=overhead device=cpu launcher=pbs"]),
         (
             "tune",
             {"LAUNCHER": "ssh", "ARGS": "launcher=slurm"},
@@ -114,24 +113,22 @@ LAUNCH = {"NODES": "4", "MODELS": "a, null,o'brien", "HOSTS": "1e3,n2", "MEASURE
         ("bundle", {"SCRUB": "1"}, ["analysis bundle --scrub"]),
         ("audit", {"RESULTS": "my results"}, ["analysis audit 'my results'"]),
         ("audit", {"RESULTS": "r", "FILE": "-x"}, ["analysis audit --file=-x"]),
-        ("appendix", {"STYLE": "eurosys"}, ["analysis appendix --style=eurosys"]),
         ("evaluate", {"ONLY": "E1, E3"}, ["analysis evaluate --only=E1,E3 figures/bundle.tar.gz"]),
-        ("proposal", {"THRESHOLD": "0.7", "RUNS": "3"}, ["analysis proposal --threshold=0.7 --runs=3"]),
         ("bundle-check", {"FILE": "-x"}, ["analysis bundle-check ./-x"]),
         ("bundle-check", {}, ["analysis bundle-check figures/bundle.tar.gz"]),
-        ("compare", {"A": "a b", "B": "c"}, ["analysis compare 'A=a b' B=c"]),
-        ("compare", {"A": "a", "B": "b", "COLUMNS": "x=ranks"}, ["analysis compare --columns=x=ranks A=a B=b"]),
+        ("compare", {"A": "a b", "B": "c", "COLUMNS": "x=ranks"}, ["analysis compare --columns=x=ranks 'A=a b' B=c"]),
         ("data-check", {"DATASET": "fruit"}, ["train.tools.data_check dataset=fruit"]),
         ("data-fetch", {"URL": "u"}, ["train.tools.data_fetch --url=u -- cifar10 data/cifar10"]),
         ("doctor", {"NODES": "4"}, ["train.tools.doctor --ranks=4"]),
         ("explain", {}, ["analysis explain analysis/published/000_hacksa.csv"]),
         ("explain", {"EXPERIMENT": "x"}, ["analysis explain --experiment=x"]),
-        ("history", {}, ["analysis history --draw weak_scaling"]),
         ("input-bench", {"NODES": "4"}, ["train.tools.input_bench device=cpu"]),
-        ("predict", {"TO": "8 16"}, ["analysis predict --draw --to=8,16"]),
-        ("reference", {"NAME": "here"}, ["analysis reference here"]),
         ("status", {}, ["train.launch.status results"]),
-        ("predict", {"EXPERIMENT": "weak-scaling"}, ["analysis predict --draw --experiment=weak_scaling"]),
+        (
+            "predict",
+            {"EXPERIMENT": "weak-scaling", "TO": "8 16"},
+            ["analysis predict --draw --experiment=weak_scaling --to=8,16"],
+        ),
         ("diagnose", {"EXPERIMENT": "weak-scaling"}, ["analysis diagnose weak_scaling --draw"]),
     ],
 )
@@ -196,7 +193,7 @@ def python_of(pid: int) -> list[psutil.Process]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after_s", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("after_s", [0.0, 1.0])
 def test_a_make_that_is_killed_ends_what_it_started_from_the_first_moment_on(tmp_path, after_s):
     command = make_command(tmp_path / "kit", "weak-scaling", "NODES=1", "MODELS=tiny", f"RESULTS={tmp_path}/results")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
