@@ -8,10 +8,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from analysis.figures import registry
 from tests.helpers import ROOT
+from tests.helpers.composition_cache import cache_compositions  # noqa: F401  of a dozen plans
+from tests.helpers.drawn_figures import experiment_figures
 from tests.helpers.kit import make_command, needs_setup, run
+from tests.helpers.programs import write_program
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import long_curve, strategies
+from tests.helpers.targets import run_target
 
 pytestmark = [pytest.mark.end_to_end, needs_setup]
 
@@ -21,8 +26,9 @@ MEASURING = {
     *("allreduce-bench", "strategies", "accuracy-digits", "equivalence", "fixed-work", "timeline", "tune"),
     *("reproduce", "fruit"),
 }
-# Their own tests run them: they need hosts, images, accounts or data, or take minutes; `bundle` draws all figures.
+# Their own tests run them: they need hosts, images, accounts or data, or take long.
 ELSEWHERE = {"wandb-sync", "data-check", "image", "test-gpu", "test", "release", "evaluate", "figures", "report"}
+ELSEWHERE |= {"doctor"}
 ELSEWHERE |= {"network-sweep"} if os.geteuid() else set()  # "as root"
 ABSENT = {"DEVICE=gpu", "CONTAINER=podman", "LAUNCHER=ssh", "LAUNCHER=slurm"}
 TABLE = """\
@@ -50,7 +56,8 @@ def save_study(folder: Path) -> None:
         save(make_record("fixed_work", "vgg19", nodes, step_s=1.9, steps=steps, measure=measure), folder)
 
 
-def test_the_commands_of_the_readme_in_their_order(tmp_path):
+def test_the_commands_of_the_readme_in_their_order(tmp_path, monkeypatch, capfd):
+    """Make runs each; what its Python would run then runs here, and draws the figures of the records alone."""
     kit = tmp_path / "kit"
     for name in ("results", "results-a", "results-b"):
         save_study(kit / name)
@@ -58,6 +65,9 @@ def test_the_commands_of_the_readme_in_their_order(tmp_path):
         (kit / name).write_text(TABLE)
     pd.read_csv(kit / "before.csv").to_excel(kit / "after.xlsx", index=False)
     (tmp_path / "data/fruit").mkdir(parents=True)
+    write_program(kit / ".venv/bin/python", "env -0 >variables")
+    monkeypatch.chdir(kit)
+    monkeypatch.setattr(registry, "figures", experiment_figures)
     failed = {}
     for words in readme_commands():
         target, *variables = words[1:]
@@ -66,6 +76,10 @@ def test_the_commands_of_the_readme_in_their_order(tmp_path):
         plan = target in MEASURING or (target == "diagnose" and "NODES=4" in variables)
         variables = [word.replace("/data/", f"{tmp_path}/data/") for word in variables]
         status, output = run(*make_command(kit, target, *variables, *["DRY_RUN=1"] * bool(plan)))
+        if target != "help" and status == 0:
+            lines = (kit / "variables").read_text().split("\0")
+            (kit / "variables").unlink()
+            status, output = run_target(target, dict(line.split("=", 1) for line in lines if line), monkeypatch, capfd)
         if status or "Traceback" in output:
             failed[shlex.join(words)] = output
     assert failed == {}

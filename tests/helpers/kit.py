@@ -94,8 +94,9 @@ def make_command(folder: Path, *arguments: str) -> list[str]:
     for part in ("Makefile", "analysis", "conf", "docs", "train"):
         if not (folder / part).exists():
             (folder / part).symlink_to(ROOT / part)
-    run = f'PYTHONPATH="$PATCHED_RANKS" exec "{sys.executable}" "$@"'
-    write_program(folder / ".venv/bin/python", f'[ "$PATCHED_RANKS" ] || exec "{sys.executable}" "$@"\n{run}')
+    if not (python := folder / ".venv/bin/python").exists():
+        run = f'PYTHONPATH="$PATCHED_RANKS" exec "{sys.executable}" "$@"'
+        write_program(python, f'[ "$PATCHED_RANKS" ] || exec "{sys.executable}" "$@"\n{run}')
     write_program(folder / "requirements/setup.sh", "")
     return ["make", "-C", str(folder), *arguments]
 

@@ -5,9 +5,7 @@ tests/docs/test_makefile.py and tests/end_to_end/test_names.py test how make pas
 
 import os
 import re
-import runpy
 import shutil
-import sys
 
 import pytest
 
@@ -15,10 +13,9 @@ from analysis.figures import registry
 from tests.helpers import ROOT
 from tests.helpers.composition_cache import cache_compositions  # noqa: F401  a reproduction composes each experiment
 from tests.helpers.drawn_figures import experiment_figures
-from tests.helpers.kit import run
 from tests.helpers.programs import write_program
 from tests.helpers.run_records import make_record, save
-from train.make import Variables, steps
+from tests.helpers.targets import run_target
 
 pytestmark = pytest.mark.slow
 
@@ -73,16 +70,7 @@ def target(tmp_path, monkeypatch, capfd):
             save(make_record(), path)
             shutil.copy(ROOT / "analysis/published/000_hacksa.csv", f"{path}.csv")
         variables = dict(value.replace("{}", str(path)).split("=", 1) for value in values)
-        status = 0
-        for step in steps(target, Variables(variables)):
-            if step.command[0].startswith("train.tools"):  # ends its process
-                return run(sys.executable, "-m", *step.command, variables={"PATH": os.environ["PATH"]})
-            monkeypatch.setattr(sys, "argv", ["", *step.command[1:]])
-            try:
-                runpy.run_module(step.command[0], run_name="__main__", alter_sys=True)
-            except SystemExit as ended:
-                status = ended.code or 0
-        return status, "".join(capfd.readouterr())
+        return run_target(target, variables, monkeypatch, capfd)
 
     return command
 
