@@ -3,15 +3,16 @@
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.helpers import ROOT, shell
+from tests.helpers import ROOT
 from tests.helpers.kit import make_command, needs_setup, records, run
+from tests.helpers.launches import plan_points
 from tests.helpers.patched_ranks import patch_ranks, rounds
+from train.config import compose
 
 pytestmark = pytest.mark.slow
 
@@ -22,75 +23,65 @@ MOMENTA = [f"momentum{value}-seed{seed}" for value in ("0", "0.5", "0.9") for se
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> Path:
-    """A copy of the kit with the files of the page."""
-    for part in ("train", "conf"):
-        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "Makefile", tmp_path)
+def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of conf/ with the files of the page, from which this process composes."""
+    folder = Path(shutil.copytree(ROOT / "conf", tmp_path / "conf"))
     for text in FILES:
-        (tmp_path / f"conf/experiment/{yaml.safe_load(text)['experiment']}.yaml").write_text(text)
-    return tmp_path
+        (folder / f"experiment/{yaml.safe_load(text)['experiment']}.yaml").write_text(text)
+    monkeypatch.setattr(compose, "CONF", folder)
+    return folder
 
 
-def points(kit: Path, experiment: str, *overrides: str) -> dict[str, list[int]]:
-    """Return the ranks, batch per rank and global batch of each point by name, from the table of `--dry-run`."""
-    command = [sys.executable, "-m", "train.launch", "--dry-run", "launcher=local", "tracking=none"]
-    command += [f"experiment={experiment}", *overrides]
-    process = subprocess.run(command, cwd=kit, env=shell.ENVIRONMENT, capture_output=True, text=True)
-    assert process.returncode == 0, process.stderr
-    rows = [line.split() for line in process.stdout.splitlines()]
-    # point, ranks, cores per node, threads per rank, batch per rank, global batch, and steps but of a program
-    return {
-        name: [int(numbers[i]) for i in (0, 3, 4)]
-        for name, *numbers in rows
-        if len(numbers) >= 5 and all(word.isdigit() for word in numbers[:5])
-    }
+def points(experiment: str, *overrides: str) -> dict[str, list[int | None]]:
+    """Return the ranks, batch per rank and global batch of each point by name."""
+    planned = plan_points("launcher=local", "tracking=none", f"experiment={experiment}", *overrides)
+    configs = {point.name: point.config for point in planned}
+    return {name: [config.ranks, config.batch_per_rank, config.global_batch] for name, config in configs.items()}
 
 
-def drawn(kit: Path) -> set[str]:
-    """Return the names of the figures that make drew."""
-    return {path.stem for path in (kit / "figures").glob("*.png")}
-
-
-def test_a_sweep_over_ranks_per_node(kit):
+@pytest.mark.usefixtures("conf")
+def test_a_sweep_over_ranks_per_node():
     batches = {1: [1, 4, 4], 2: [2, 4, 8], 4: [4, 4, 16]}
     alone = "measure.design=launches"
-    assert points(kit, "ranks_on_a_node", alone) == {
+    assert points("ranks_on_a_node", alone) == {
         f"{model}-ranks_per_node{ranks}": batches[ranks] for model in ("resnet50", "googlenet") for ranks in (1, 2, 4)
     }
     # Points that do not fit into memory are left out; eight ranks of the tiny model fit into any memory.
-    two_nodes = points(kit, "ranks_on_a_node", "nodes=2", "model=tiny", alone)
+    two_nodes = points("ranks_on_a_node", "nodes=2", "model=tiny", alone)
     assert [ranks for ranks, *_ in two_nodes.values()] == [2, 4, 8]
 
 
-def test_a_sweep_over_the_momentum_and_arms_that_double_its_points(kit):
-    assert points(kit, "momentum", "nodes=2") == {name: [2, 32, 64] for name in MOMENTA}
-    others = points(kit, "momentum", "optimizer.momentum=0.8,0.95")
+def test_a_sweep_over_the_momentum_and_arms_that_double_its_points(conf, monkeypatch):
+    assert points("momentum", "nodes=2") == {name: [2, 32, 64] for name in MOMENTA}
+    others = points("momentum", "optimizer.momentum=0.8,0.95")
     assert list(others) == [f"momentum{value}-seed{seed}" for value in ("0.8", "0.95") for seed in (0, 1, 2)]
-    with (kit / "conf/experiment/momentum.yaml").open("a") as file:
+    monkeypatch.setattr(compose, "CONF", with_arms := shutil.copytree(conf, conf.with_name("with_arms")))
+    with (with_arms / "experiment/momentum.yaml").open("a") as file:
         file.write(ARMS)
     arms = {"constant-batch-per-rank": [2, 32, 64], "constant-global-batch": [2, 16, 32]}
     expected = {f"{name}-{arm}": sizes for name in MOMENTA for arm, sizes in arms.items()}
-    assert points(kit, "momentum", "nodes=2") == expected
+    assert points("momentum", "nodes=2") == expected
 
 
-def test_a_program_is_an_experiment(kit):
+def test_a_program_is_an_experiment(conf):
     (text,) = re.findall(r"```yaml\n(.*?)```", PROGRAM, re.DOTALL)
-    (kit / "conf/experiment/mine.yaml").write_text(text)
-    assert points(kit, "mine", "nodes=2") == {"nodes1": [1, 32, 32], "nodes2": [2, 32, 64]}
+    (conf / "experiment/mine.yaml").write_text(text)
+    assert points("mine", "nodes=2") == {"nodes1": [1, 32, 32], "nodes2": [2, 32, 64]}
 
 
-def test_every_file_is_a_target(kit):
+def test_every_file_is_a_target(conf):
+    shutil.copy(ROOT / "Makefile", conf.parent)
     for text in FILES:
-        name = yaml.safe_load(text)["experiment"]
-        target = name.replace("_", "-")
-        process = subprocess.run(["make", "-n", target], cwd=kit, capture_output=True, text=True, check=True)
+        target = yaml.safe_load(text)["experiment"].replace("_", "-")
+        process = subprocess.run(["make", "-n", target], cwd=conf.parent, capture_output=True, text=True, check=True)
         assert f"-m train.make {target}\n" in process.stdout
 
 
 @pytest.mark.end_to_end
 @needs_setup
-def test_the_model_is_measured_in_the_experiment(kit):
+def test_the_model_is_measured_in_the_experiment(conf):
+    kit = conf.parent
+    shutil.copytree(ROOT / "train", kit / "train")
     (code,), (values,) = (re.findall(rf"```{language}\n(.*?)```", MODEL, re.DOTALL) for language in ("python", "yaml"))
     (kit / "train/models/mymodel.py").write_text(code)
     (kit / "conf/model/mymodel.yaml").write_text(values)
@@ -109,4 +100,6 @@ def test_the_model_is_measured_in_the_experiment(kit):
     assert "mymodel" in output
     assert "by throughput" in output
     assert "ranks-on-a-node  " in run(*make_command(kit, "help", "ALL=1"))[1]
-    assert {"own-ranks-on-a-node", "own-ranks-on-a-node-efficiency"} <= drawn(kit)
+    assert {"own-ranks-on-a-node", "own-ranks-on-a-node-efficiency"} <= {
+        path.stem for path in (kit / "figures").glob("*.png")
+    }
