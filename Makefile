@@ -241,11 +241,12 @@ lint: setup-lint ## check format, style, types, and which package imports which
 format: setup-lint ## format the code
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
-# All files in one call, end-to-end tests first (tests/conftest.py). Six at a time on two cores, because some only wait.
+# All files in one call, end-to-end tests first (tests/conftest.py). Four at a time, because some only wait; each worker
+# collects all tests, for ten seconds.
 # Tests that are compiled once, which includes rewriting their assertions, are read the next time.
 .PHONY: test
 test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
-	@PYTEST_ADDOPTS="--dist loadfile $(if $(call on,UNIT),-n auto -m 'not end_to_end and not slow',-n 6 --no-loadscope-reorder) $$PYTEST_ARGS" \
+	@PYTEST_ADDOPTS="--dist loadfile $(if $(call on,UNIT),-n auto -m 'not end_to_end and not slow',-n 4 --no-loadscope-reorder) $$PYTEST_ARGS" \
 	  $(KIT) -m pytest $${JUNIT:+"--junitxml=$$JUNIT"}
 
 .PHONY: test-cluster

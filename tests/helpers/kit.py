@@ -135,15 +135,16 @@ def command_lines(text: Path | str = "") -> list[str]:
 def wait_for(condition) -> None:
     """Return when `condition()` holds; fail after TIMEOUT_S seconds.
 
-    The condition does not hold yet if it raises FileNotFoundError, because a file disappears while it reads.
+    The condition does not hold yet if it raises FileNotFoundError, because a file disappears while it reads. The longer
+    it takes, the less often it is asked: it may start programs on several hosts, which take cores from the ranks.
     """
-    end = time.monotonic() + TIMEOUT_S
-    while True:
+    began = time.monotonic()
+    while (waited_s := time.monotonic() - began) < TIMEOUT_S:
         with suppress(FileNotFoundError):
             if condition():
                 return
-        assert time.monotonic() < end, f"the condition does not hold after {TIMEOUT_S} s"
-        time.sleep(0.1)
+        time.sleep(min(0.5, 0.05 + waited_s / 20))
+    raise AssertionError(f"the condition does not hold after {TIMEOUT_S} s")
 
 
 def in_phase(results: Path, phase: str, files: str = "rank-*.jsonl") -> bool:
