@@ -95,24 +95,20 @@ def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(c
     wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n2"))
 
 
-def test_a_host_that_dies_and_one_whose_link_goes_silent_are_dropped(cluster, results):
-    silent = begin_run(cluster, results / "silent", "--only=tiny-nodes2")
-    dead = begin_run(cluster, results / "dead", "--only=tiny-nodes2", "launcher.hosts=[n3,n4]")
-    wait_for(lambda: is_timed(results / "silent") and is_timed(results / "dead"))
+def test_a_host_whose_link_goes_silent_is_dropped(cluster, results):
+    """A host that dies looks the same from the others: a dead one sends nothing."""
+    child = begin_run(cluster, results, "--only=tiny-nodes2")
+    wait_for(lambda: is_timed(results))
     begin = time.monotonic()
     cluster.link("n2", up=False)
-    cluster.crash("n4")
     try:
-        for launcher in (silent, dead):
-            launcher.communicate(timeout=kit.TIMEOUT_S)
-            assert launcher.returncode == 1
-            print(f"its launch ended after {time.monotonic() - begin:.1f} s at the latest")
+        child.communicate(timeout=kit.TIMEOUT_S)
     finally:
         cluster.link("n2", up=True)
-        cluster.boot("n4")
-    assert recorded_failure(results / "silent").host == "n2"
-    assert recorded_failure(results / "dead").host == "n4"
-    wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n3"))
+    print(f"its launch ended after {time.monotonic() - begin:.1f} s")
+    assert child.returncode == 1
+    assert recorded_failure(results).host == "n2"
+    wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n2"))
 
 
 def with_another_key(cluster, known_hosts: str) -> str:
@@ -168,7 +164,9 @@ def test_elastic_training_continues_without_a_host_and_takes_it_back(cluster, re
     overrides = ["experiment=accuracy_digits", "nodes=3", "--only=nodes3", "launcher=ssh"]
     overrides += ["launcher.hosts=[n1,n2,n3]", "distribution.elastic=true", "global_batch=null", "batch_per_rank=16"]
     overrides += ["distribution.commit_steps=2"]  # ranks look for new hosts when they commit
+    overrides += ["dataset.training_samples=96", "dataset.validation_samples=16"]  # two steps an epoch
     command = [*LAUNCH, *overrides, "measure.epochs=5000", "tracking=none", f"results={results}"]
+    slow_links(cluster)
     child = cluster.popen("n0", *command)
 
     def parts() -> list[RankPart]:
@@ -183,7 +181,6 @@ def test_elastic_training_continues_without_a_host_and_takes_it_back(cluster, re
         return max((len(part.epochs) for part in parts()), default=0)
 
     wait_for(epochs)  # rank 0, which is lost below, has recorded an epoch
-    slow_links(cluster)
     epochs_before = epochs()
     has_rank_0 = "tr '\\0' '\\n' </proc/$(pgrep -f 'm train --run-dir' | head -1)/environ | grep -x HOROVOD_RANK=0"
     first = next(host for host in hosts if cluster.on(host, "sh", "-c", has_rank_0).returncode == 0)

@@ -11,10 +11,21 @@ import pytest
 
 from analysis.study import Study
 from tests.helpers import ROOT, kit, podman
-from tests.helpers.kit import LAUNCH, command_lines, make_command, needs_setup, records, run, start, succeed, wait_for
+from tests.helpers.kit import (
+    LAUNCH,
+    analyse,
+    command_lines,
+    make_command,
+    needs_setup,
+    records,
+    run,
+    start,
+    succeed,
+    wait_for,
+)
 from tests.helpers.needs import needs
+from tests.helpers.targets import launch_command
 from train.config import quoted
-from train.make import Variables, steps
 from train.record.record import load
 
 pytestmark = pytest.mark.end_to_end
@@ -103,19 +114,13 @@ def make_variables(folder, script, command, *variables):
     return ["NODES=2", f"COMMAND={command}", f"RESULTS={folder / 'results'}", *variables]
 
 
-def launch_command(variables):
-    """Return the command of the launch alone, without the summary and the figures that make adds."""
-    first, *_ = steps("scaling", Variables(dict(variable.split("=", 1) for variable in variables)))
-    return sys.executable, "-m", *first.command
-
-
 def launch(variables):
-    """Run that launch; return its exit status and its output. Horovod does not support Keras 3."""
-    return run(*launch_command(variables), variables={"TF_USE_LEGACY_KERAS": "1"})
+    """Run a launch of `make scaling`; return its exit status and its output. Horovod does not support Keras 3."""
+    return run(*launch_command("scaling", variables), variables={"TF_USE_LEGACY_KERAS": "1"})
 
 
 @needs_setup
-def test_plain_processes_from_the_command_to_the_page(tmp_path):
+def test_plain_processes_from_the_command_to_the_page(tmp_path, monkeypatch):
     rate, weak = "RATE=samples/s: {rate}", "tracking=none program.scaling=weak"
     args = f"ARGS=measure.repeats=2 measure.budget_s=1 {weak}"
     variables = make_variables(tmp_path, PROCESSES, "{python} {script} {{ranks}}", rate, args)
@@ -133,21 +138,16 @@ def test_plain_processes_from_the_command_to_the_page(tmp_path):
     assert "my_train" in output
     assert "nodes2 " in output  # the speedup
     assert "own-scaling-efficiency" in output
-    read = (f"RESULTS={tmp_path / 'results'}", "EXPERIMENT=scaling")
-    assert "my_train" in succeed(*make_command(tmp_path / "kit", "proposal", *read))
+    monkeypatch.chdir(tmp_path / "kit")
+    read = ("--experiment", "scaling", "--results", str(tmp_path / "results"))
+    assert "my_train" in analyse("proposal", *read)
     # Two sizes are too few: the command that measures more is the same one.
-    *_, advice = [
-        line
-        for line in succeed(*make_command(tmp_path / "kit", "predict", *read)).splitlines()
-        if line.startswith("    make")
-    ]
+    *_, advice = [line for line in analyse("predict", *read).splitlines() if line.startswith("    make")]
     assert shlex.split(advice)[:2] == ["make", "scaling"]
     assert {*shlex.split(advice)} >= {variables[1], *variables[3:]}
     assert "NODES=2" not in advice
-    status, output = launch(variables)
-    assert status == 0
-    assert "4 of 4 runs are measured already" in output
     status, output = launch([*variables[:-2], "RATE=samples/s: ([0-9.]+)", args])
+    assert status == 0, output
     assert "4 launches were read again with another pattern, and not measured again" in output
     assert "4 of 4 runs are measured already" in output
 
@@ -180,7 +180,7 @@ def test_a_program_of_the_documentation_is_recorded_with_the_rate_that_it_prints
     (tmp_path / file).write_text(text)
     args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
     variables = ["NODES=2", f"PROGRAM={tmp_path / 'mine.yaml'}", f"RESULTS={tmp_path / 'results'}", args]
-    succeed(*launch_command(variables))
+    succeed(*launch_command("scaling", variables))
     paths = [*(tmp_path / "results").rglob("record.json")]
     assert {len(load(path).ranks) for path in paths} == {1, 2}
     for path in paths:
@@ -225,20 +225,21 @@ def test_a_mistyped_command_stops_before_anything_is_measured(tmp_path):
     assert not records(tmp_path / "results")
 
 
-@pytest.fixture
-def settings(tmp_path):
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
     """The variables of a Podman whose image has nothing of the kit; skips if it cannot run."""
     if reason := podman.missing():
         pytest.skip(reason)
-    (tmp_path / "nothing").mkdir()
-    return podman.make_image(tmp_path, tmp_path / "nothing", {"PATH": "/usr/bin:/bin"})
+    folder = tmp_path_factory.mktemp("podman")
+    (folder / "nothing").mkdir()
+    return podman.make_image(folder, folder / "nothing", {"PATH": "/usr/bin:/bin"})
 
 
 def command_in_container(folder, code, args):
     """Return the command of a launch of Python code in the container."""
     command = shlex.join([str(Path(sys.executable).resolve()), "-c", code, "{ranks}"])
     container = ("CONTAINER=podman", f"IMAGE={podman.IMAGE}", "RATE=.*rate: {rate}")
-    return launch_command(["NODES=2", f"COMMAND={command}", f"RESULTS={folder}", args, *container])
+    return launch_command("scaling", ["NODES=2", f"COMMAND={command}", f"RESULTS={folder}", args, *container])
 
 
 def test_in_a_container_runs_the_program_alone_on_the_cores_of_its_nodes(settings, tmp_path):
