@@ -242,7 +242,7 @@ format: setup-lint ## format the code
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
 # All files in one call, end-to-end tests first (tests/conftest.py). Four at a time, because some only wait; each worker
-# collects all tests, for ten seconds.
+# collects all tests.
 # Tests that are compiled once, which includes rewriting their assertions, are read the next time.
 .PHONY: test
 test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
