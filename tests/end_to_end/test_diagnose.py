@@ -124,7 +124,6 @@ def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
     late = curve["slowest_rank"]
     assert late["rank"] == 1
     assert late["others_fraction"] > 0.25
-    assert any("Other processes took" in sentence for sentence in curve["sentences"])
 
 
 @pytest.mark.skipif(networks.missing() is not None, reason=str(networks.missing()))
