@@ -28,7 +28,6 @@ import numpy as np
 import tensorflow as tf
 from tests.train.loop.test_step import linear_model
 from train.loop import step
-from train.loop.step import ComputedTape
 
 joined = distribution.join(config, Path("."))
 all_ranks = tcp_group.connect_joined(joined, lambda: b"k" * 64)
@@ -39,7 +38,7 @@ value = tf.Variable(1.0 + rank)  # 1, 2, 3
 groups = {ranks: joined.group(ranks, True) for ranks in (1, 2, 3)}
 sums = {ranks: tf.function(lambda group=group: group.allreduce(value, "v")) for ranks, group in groups.items()}
 # Compiled once for all groups: arms of as many ranks as there may be share a step.
-mean = tf.function(lambda: groups[3].tape(ComputedTape()).gradient([value.value()], [value])[0])
+mean = tf.function(lambda: groups[3].exchange([value.value()], [value])[0])
 without_allreduce = joined.group(3, False)
 with joined.apart():
     assert not hvd.is_initialized()
@@ -53,9 +52,8 @@ with joined.apart():
                 assert float(sums[ranks]()) == {1: 1.0, 2: 3.0, 3: 6.0}[ranks]
         assert not hvd.is_initialized()  # waiting ranks are in no cycle
     all_ranks.barrier()
-    with without_allreduce.joined(), tf.GradientTape() as tape:
-        loss = value * (1.0 + rank)
-        assert float(without_allreduce.tape(tape).gradient(loss, [value])[0]) == 1.0 + rank
+    with without_allreduce.joined():
+        assert float(without_allreduce.exchange([value.value()], [value])[0]) == 1.0 + rank
 assert joined.sum(np.array([1.0, rank])).tolist() == [3.0, 3.0]
 joined.leave()
 
@@ -103,15 +101,14 @@ assert joined.gather("r%d" % rank, str) == ["r0", "r1", "r2"]
 
 weight = tf.Variable(2.0)
 matrix = tf.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-unused = tf.Variable(0.0)
 settings = {"gradients=flat": 3.0, "gradients=grouped": 3.0, "gradients=separate": 3.0}
 for override, expected in [*settings.items(), ("allreduce=false", 1.0 + 2 * rank)]:
     again = distribution.join(load(["nodes=3", f"distribution.{override}"]), Path("."))
     with tf.GradientTape() as tape:
         loss = weight * (1.0 + 2 * rank) + tf.reduce_sum(matrix * [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0 * rank]])
     # the gradients of weight are 1, 3 and 5, those of matrix its factors, the last 0, 4 and 8
-    weight_mean, unused_mean, matrix_mean = again.tape(tape).gradient(loss, [weight, unused, matrix])
-    assert unused_mean is None
+    variables = [weight, matrix]
+    weight_mean, matrix_mean = again.exchange(tape.gradient(loss, variables), variables)
     np.testing.assert_allclose(weight_mean, expected, rtol=1e-6, err_msg=override)
     factors = [[1.0, 0.0, 2.0], [3.0, 0.0, 2.0 * expected - 2.0]]
     np.testing.assert_allclose(matrix_mean, factors, rtol=1e-6, err_msg=override)
@@ -120,7 +117,7 @@ for override, expected in [*settings.items(), ("allreduce=false", 1.0 + 2 * rank
     def gradients():
         with tf.GradientTape() as tape:
             loss = weight * tf.reduce_sum(matrix)
-        return again.tape(tape).gradient(loss, [weight, matrix])
+        return again.exchange(tape.gradient(loss, variables), variables)
 
     # a failed exchange is recognised by its name alone: see train/distribution/horovod.py
     graph = gradients.get_concrete_function().graph.as_graph_def()
@@ -134,7 +131,8 @@ for gradients, compression in [("flat", "none"), ("flat", "fp16"), ("grouped", "
     settings = [f"distribution.gradients={gradients}", f"distribution.compression={compression}"]
     with tf.GradientTape() as tape:
         loss = weight * exact
-    (mean,) = distribution.join(load(["nodes=3", *settings]), Path(".")).tape(tape).gradient(loss, [weight])
+    local = tape.gradient(loss, [weight])
+    (mean,) = distribution.join(load(["nodes=3", *settings]), Path(".")).exchange(local, [weight])
     assert mean.dtype == tf.float32
     np.testing.assert_allclose(mean, exact if compression == "none" else 1.0, rtol=1e-6, err_msg=str(settings))
 
@@ -182,7 +180,8 @@ first, second = tf.Variable([1.0, 2.0]), tf.Variable([[3.0]])
 with tf.GradientTape() as tape:
     factors = [[1.0, 0.0], [2.0, 2.0]][joined.rank]
     loss = tf.reduce_sum(first * factors) + tf.reduce_sum(second * (1.0 + 3.0 * joined.rank))
-first_mean, second_mean = joined.tape(tape).gradient(loss, [first, second])
+variables = [first, second]
+first_mean, second_mean = joined.exchange(tape.gradient(loss, variables), variables)
 # Maleki et al. 2020 (2006.02924), section 3: (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b, tensor by tensor.
 # a = (1, 0), b = (2, 2): a.b = 2, |a|^2 = 1, |b|^2 = 8: (1 - 1) a + (1 - 1/8) b = (1.75, 1.75).
 # a = 1, b = 4: a.b = 4: (1 - 2) 1 + (1 - 1/8) 4 = 2.5, the mean, as for all gradients of the same direction.

@@ -36,7 +36,7 @@ import tensorflow as tf
 joined = distribution.join(config, Path("."))
 rank = joined.rank
 with joined.scope():
-    weight, unused = tf.Variable(2.0 + rank), tf.Variable(0.0)
+    weight = tf.Variable(2.0 + rank)
     matrix = tf.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     # like the statistics of batch normalisation: each rank has its own value
     drift = tf.Variable([0.0], synchronization=tf.VariableSynchronization.ON_READ,
@@ -61,16 +61,15 @@ def gradients_by(ranks):
         with tf.GradientTape() as tape:
             loss = weight * (1.0 + 2 * rank) + tf.reduce_sum(matrix * [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0 * rank]])
         drift.assign_add([1.0 + rank])
-        return ranks.tape(tape).gradient(loss, [weight, unused, matrix])
+        return ranks.exchange(tape.gradient(loss, [weight, matrix]), [weight, matrix])
     return ranks.compiled(gradients)()
 
 for override, expected in ("gradients=grouped", 2.0), ("gradients=flat", 2.0), ("allreduce=false", [1.0, 3.0][rank]):
     settings = load(["distribution=mwms", "nodes=2", f"distribution.{override}"]).distribution
     joined._settings = settings
     # the gradients of weight are 1 and 3, those of matrix its factors, the last 0 and 4
-    weight_mean, unused_mean, matrix_mean = gradients_by(joined)
+    weight_mean, matrix_mean = gradients_by(joined)
     assert float(weight_mean) == expected, (override, weight_mean)
-    assert unused_mean is None
     assert matrix_mean.numpy().tolist() == [[1.0, 0.0, 2.0], [3.0, 0.0, 2.0 * expected - 2.0]], (override, matrix_mean)
 assert local_drift.numpy().tolist() == [4.0 + 3 * (1 + rank)]  # it is not exchanged
 joined.leave()

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from train.distribution.cluster import Cluster
 
-    # Tensors of this rank, each in the shape of the variable with the same index -> those of the job.
-    Exchange = Callable[[list[tf.Tensor], list[tf.Variable]], list[tf.Tensor]]
-
 Function = TypeVar("Function", bound=Callable)
 Result = TypeVar("Result")
 
@@ -77,8 +74,8 @@ class Distribution(ABC):
         return list(variables)
 
     @abstractmethod
-    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
-        """Return a tape whose gradients are those of the whole job."""
+    def exchange(self, gradients: list[tf.Tensor], variables: Sequence[tf.Variable]) -> list[tf.Tensor]:
+        """Return the gradients of the whole job from those of this rank: one for each of the variables."""
 
     @abstractmethod
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
@@ -133,9 +130,9 @@ class Single(Distribution):
 
     rank, size, local_rank = 0, 1, 0
 
-    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
-        """Return the tape unchanged."""
-        return tape
+    def exchange(self, gradients: list[tf.Tensor], variables: Sequence[tf.Variable]) -> list[tf.Tensor]:
+        """Return the gradients of this rank."""
+        return gradients
 
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
         """Do nothing."""
@@ -162,47 +159,23 @@ class Single(Distribution):
         return self
 
 
-class ExchangingTape:
-    """A gradient tape that exchanges gradients before it returns them, as Horovod's tape does."""
-
-    def __init__(self, tape: tf.GradientTape, exchange: Exchange) -> None:
-        """Exchange the gradients of this tape."""
-        self._tape, self._exchange = tape, exchange
-
-    def __getattr__(self, name: str) -> Any:
-        """Return any other attribute of the tape."""
-        return getattr(self._tape, name)
-
-    def gradient(self, target: tf.Tensor, sources: Sequence[tf.Variable]) -> list[tf.Tensor | None]:
-        """Return the job's gradient for each source; None, on all ranks, if the target does not use it."""
-        gradients = self._tape.gradient(target, sources)
-        used = [index for index, gradient in enumerate(gradients) if gradient is not None]
-        exchanged = self._exchange([gradients[index] for index in used], [sources[index] for index in used])
-        for index, gradient in zip(used, exchanged, strict=True):
-            gradients[index] = gradient
-        return gradients
-
-
-def flat_exchange(exchange: Callable[[tf.Tensor], tf.Tensor]) -> Exchange:
-    """Return an exchange of tensors of one type as a single tensor, which holds their values one after the other.
+def exchange_flat(
+    exchange: Callable[[tf.Tensor], tf.Tensor], tensors: Sequence[tf.Tensor], variables: Sequence[tf.Variable]
+) -> list[tf.Tensor]:
+    """Exchange tensors of one type, in the shapes of these variables, as one tensor with their values in a row.
 
     Many times a second Horovod's ranks tell each other which of all tensors that they ever exchanged are ready again.
     They send a bit for each, in messages of 64 bits: one tensor needs one message. See docs/tuning.md.
     """
     import tensorflow as tf
 
-    def exchange_all(tensors: list[tf.Tensor], variables: list[tf.Variable]) -> list[tf.Tensor]:
-        flat = exchange(tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0))
-        parts = tf.split(flat, [variable.shape.num_elements() for variable in variables])
-        return [tf.reshape(part, variable.shape) for part, variable in zip(parts, variables, strict=True)]
-
-    return exchange_all
+    flat = exchange(tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0))
+    parts = tf.split(flat, [variable.shape.num_elements() for variable in variables])
+    return [tf.reshape(part, variable.shape) for part, variable in zip(parts, variables, strict=True)]
 
 
 def prepare(config: RunConfig, folder: Path, secret: Secret | None) -> None:
-    """Set the environment variables that Horovod and TensorFlow read, from the configuration.
-
-    The ranks of a strategy of TensorFlow connect here.
+    """Set the environment variables that Horovod and TensorFlow read. The ranks of a strategy connect here.
 
     folder: one that all hosts see, in which ranks that srun started find each other.
     secret: of the job; None without a launcher.
@@ -272,28 +245,26 @@ def join(config: RunConfig, folder: Path, report: Callable[[str], None] = print)
         from train.distribution.strategies import CentralStorage
 
         return CentralStorage(config.towers)
-    joined = _join_strategy(config, report) if config.distribution.is_strategy else _join_horovod(config, folder)
+    joined: Distribution
+    if config.distribution.asynchronous:
+        from train.distribution.parameter_servers import ParameterServers
+
+        joined = ParameterServers(_prepared.pop(), report)
+    elif config.distribution.is_strategy:
+        from train.distribution.strategies import MultiWorker
+
+        joined = MultiWorker(config.distribution, _prepared.pop(), report)
+    else:
+        joined = _join_horovod(config, folder)
     rendezvous.remove_files()
     return joined
 
 
-def _join_strategy(config: RunConfig, report: Callable[[str], None]) -> Distribution:
-    if config.distribution.asynchronous:
-        from train.distribution.parameter_servers import ParameterServers
-
-        return ParameterServers(_prepared.pop(), report)
-    from train.distribution.strategies import MultiWorker
-
-    return MultiWorker(config.distribution, _prepared.pop(), report)
-
-
 def _join_horovod(config: RunConfig, folder: Path) -> Distribution:
+    from train.distribution.horovod import ElasticHorovod, Horovod, RejoiningHorovod
+
     if config.distribution.elastic:
-        from train.distribution.horovod import ElasticHorovod
-
         return ElasticHorovod(config.distribution, config.ranks, folder)
-    from train.distribution.horovod import Horovod, RejoiningHorovod
-
     if config.launch.join_in_turn:
         return RejoiningHorovod(config.distribution, config.ranks)
     sizes = {arm.ranks for arm in config.launch.rounds if arm.rank_group == placement.rank_group()}

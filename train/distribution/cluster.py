@@ -97,26 +97,29 @@ def while_servers_answer(peers: Sequence[Peer]) -> OnWait:
 
 
 def check_servers(peers: Sequence[Peer], ranks: Collection[int]) -> None:
-    """Ask TensorFlow's servers of these ranks, at the same time. Raises RankUnresponsive if one does not answer."""
+    """Raise RankUnresponsive if one of TensorFlow's servers of these ranks does not answer."""
+    if silent := _silent_tasks(peers, ranks, serving=True):
+        raise RankUnresponsive(f"{silent} does not answer")
+
+
+def _silent_tasks(peers: Sequence[Peer], ranks: Collection[int], serving: bool) -> str:
+    """Return the tasks of these ranks that do not answer, as text; "" if all do. They are asked at the same time.
+
+    serving: the gRPC server there has to send its first message. The kernel alone would accept a connection.
+    """
+
+    def answers(address: Address) -> bool:
+        try:
+            with connections.open_connection(address) as connection:
+                return not serving or bool(connection.recv(1))
+        except OSError:
+            return False
+
     tasks = [(rank, task) for rank in ranks for task in peers[rank].ports]
     with ThreadPoolExecutor(_PROBES) as threads:
-        answers = list(threads.map(_server_answers, (peers[rank].address_of(task) for rank, task in tasks)))
-    silent = [
-        f"rank {rank} ({peers[rank].host}) at {peers[rank].endpoint(task)}"
-        for (rank, task), answered in zip(tasks, answers, strict=True)
-        if not answered
-    ]
-    if silent:
-        raise RankUnresponsive(f"{', '.join(silent)} does not answer")
-
-
-def _server_answers(address: Address) -> bool:
-    """Return whether the gRPC server there sends its first message: the kernel alone would accept a connection."""
-    try:
-        with connections.open_connection(address) as connection:
-            return bool(connection.recv(1))
-    except OSError:
-        return False
+        answered = threads.map(answers, (peers[rank].address_of(task) for rank, task in tasks))
+        silent = [pair for pair, answer in zip(tasks, answered, strict=True) if not answer]
+    return ", ".join(f"rank {rank} ({peers[rank].host}) at {peers[rank].endpoint(task)}" for rank, task in silent)
 
 
 class Store:
@@ -211,10 +214,7 @@ def connect(settings: Settings, workers: int, secret: Secret | None, folder: Pat
 
 @contextmanager
 def shared_secret(folder: Path, rank: int) -> Iterator[bytes]:
-    """Return a context with a secret that rank 0 makes for a job without a launcher.
-
-    Raises ConfigError if it does not appear.
-    """
+    """Return a context with a secret that rank 0 makes for a job without a launcher. Raises ConfigError without it."""
     secret = Secret(folder)
     if rank == 0:
         secret.remove()  # of a job that was killed
@@ -262,21 +262,10 @@ def wait_for_peers(store: Store, ranks: int, key: bytes) -> list[Peer]:
 
 def connect_group(rank: int, peers: Sequence[Peer], listener: socket.socket, key: bytes) -> TcpGroup:
     """Return all ranks over TCP, once every other rank has answered. Raises ConfigError for one that does not."""
-    for number, peer in enumerate(peers):
-        if number != rank and (problem := _unreachable_port(number, peer)):
-            raise ConfigError(f"rank {rank} ({peers[rank].host}) cannot reach {problem}: is there a firewall?")
+    if silent := _silent_tasks(peers, {*range(len(peers))} - {rank}, serving=False):
+        raise ConfigError(f"rank {rank} ({peers[rank].host}) cannot reach {silent}: is there a firewall?")
     try:
         return connect_to_first(rank, len(peers), listener, peers[0].address_of(peers[0].first_task), key)
     except (OSError, PeerLost) as error:
         missing = f"rank 0 ({peers[0].host})" if rank else "a rank that had answered before"
         raise ConfigError(f"rank {rank} ({peers[rank].host}): {missing} does not answer: {error}") from error
-
-
-def _unreachable_port(number: int, peer: Peer) -> str:
-    """Return the rank with its first port that does not answer, as text; "" if all answer."""
-    for task in peer.ports:
-        try:
-            connections.open_connection(peer.address_of(task)).close()
-        except OSError:
-            return f"rank {number} ({peer.host}) at {peer.endpoint(task)}"
-    return ""

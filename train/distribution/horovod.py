@@ -20,7 +20,7 @@ from horovod.common.exceptions import HorovodInternalError
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution import Distribution, ExchangingTape, Result, Single, flat_exchange
+from train.distribution import Distribution, Result, Single, exchange_flat
 from train.record import protocol
 from train.transport import PeerLost, RankDropped, connections, rendezvous
 from train.transport.connections import Address
@@ -62,6 +62,15 @@ def exchanges() -> Iterator[None]:
         raise _HorovodPeerLost(str(error.message)) from error
 
 
+class _ComputedTape(tf.GradientTape):
+    """A tape that computes nothing: its target are gradients, which Horovod's tape, a subclass of it, exchanges."""
+
+    def gradient(
+        self, target: list[tf.Tensor], sources: Sequence[tf.Variable], output_gradients: tf.Tensor | None = None
+    ) -> list[tf.Tensor]:
+        return target
+
+
 class HorovodGroup(Distribution):
     """Ranks that exchange within one process set of Horovod."""
 
@@ -70,10 +79,10 @@ class HorovodGroup(Distribution):
         self._settings, self._process_set = settings, process_set
         self.rank, self.size, self.local_rank = hvd.rank(), size, hvd.local_rank()
 
-    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
-        """Return a tape that joins the gradients of all ranks, unless the run is a control without allreduce."""
+    def exchange(self, gradients: list[tf.Tensor], variables: Sequence[tf.Variable]) -> list[tf.Tensor]:
+        """Return the joined gradients of all ranks; those of this rank in a control without allreduce."""
         if not self._settings.allreduce or self.size == 1:
-            return tape
+            return gradients
         compression = _COMPRESSIONS[self._settings.compression]
         if self._settings.gradients == "flat":
             # `exchanges` recognises a failed exchange by this name. The ranks match the tensor by it, without the name
@@ -86,12 +95,13 @@ class HorovodGroup(Distribution):
                 process_set=self._process_set,
                 ignore_name_scope=True,
             )
-            return ExchangingTape(tape, flat_exchange(allreduce))
+            return exchange_flat(allreduce, gradients, variables)
         groups = 1 if self._settings.gradients == "grouped" else None
         op = _OPERATIONS[self._settings.op]
-        return hvd.DistributedGradientTape(
-            tape, groups=groups, process_set=self._process_set, compression=compression, op=op
+        tape = hvd.DistributedGradientTape(
+            _ComputedTape(), groups=groups, process_set=self._process_set, compression=compression, op=op
         )
+        return tape.gradient(gradients, variables)
 
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
         """Set the variables to the values of rank 0."""
@@ -138,8 +148,19 @@ class HorovodGroup(Distribution):
         return exchanges()
 
 
-def _is_started_by_mpi() -> bool:
-    return not {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"}.isdisjoint(os.environ)
+def _advice(size: int) -> str:
+    """Return what to do if Horovod has joined another number of ranks than the configuration has."""
+    if size > 1:
+        return "Start as many processes as nodes x ranks_per_node, or change those"
+    if not hvd.mpi_built() and not {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"}.isdisjoint(os.environ):
+        return (
+            "MPI started these processes, and this Horovod was compiled without MPI: install mpicc (Debian: "
+            "libopenmpi-dev), then make clean-env and the same command again; or take distribution.controller=gloo"
+        )
+    return (
+        "Each process started alone: start them with horovodrun or mpirun, or with srun and the --mpi that the MPI "
+        "library was built for (srun --mpi=list), and without --cleanenv in a container"
+    )
 
 
 class Horovod(HorovodGroup):
@@ -154,29 +175,14 @@ class Horovod(HorovodGroup):
         self.join()
         super().__init__(settings, hvd.size(), hvd.global_process_set)
         if self.size != ranks and not settings.elastic:
-            raise ConfigError(
-                f"nodes x ranks_per_node={ranks}: Horovod's size is {self.size}. "
-                + (
-                    "MPI started these processes, and this Horovod was compiled without MPI: install mpicc (Debian: "
-                    "libopenmpi-dev), then make clean-env and the same command again; or take "
-                    "distribution.controller=gloo"
-                    if self.size == 1 and _is_started_by_mpi() and not hvd.mpi_built()
-                    else "Each process started alone: start them with horovodrun or mpirun, or with srun and the --mpi "
-                    "that the MPI library was built for (srun --mpi=list), and without --cleanenv in a container"
-                    if self.size == 1
-                    else "Start as many processes as nodes x ranks_per_node, or change those"
-                )
-            )
+            raise ConfigError(f"nodes x ranks_per_node={ranks}: Horovod's size is {self.size}. {_advice(self.size)}")
 
     def join(self) -> None:
         """Wait for all ranks."""
         hvd.init(process_sets=list(self._process_sets.values()))
 
     def group(self, ranks: int, allreduce: bool) -> Distribution:
-        """Return the first `ranks` ranks: those of a group that was prepared, rank 0 alone, or all.
-
-        Without allreduce their gradients stay local.
-        """
+        """Return the first `ranks` ranks: those of a group that was prepared, rank 0 alone, or all."""
         if ranks == 1:
             return Single()
         process_set = self._process_sets.get(ranks, hvd.global_process_set)

@@ -3,8 +3,8 @@
 With distribution.servers_on=nodes each server is in a separate process, a rank after the workers.
 
 Rank 0 coordinates: it makes the variables on the servers, and gives each worker its steps. A worker applies its
-gradients without waiting for others: this is not synchronous SGD. Worker and server of a rank are
-servers of TensorFlow in its process, whose threads share its cores; their work needs no Python.
+gradients without waiting for others. Worker and server of a rank are servers of TensorFlow in its process, whose
+threads share its cores; their work needs no Python.
 
 As TensorFlow's ClusterCoordinator does, rank 0 has a thread for each worker, which starts one step after the other
 there. The ClusterCoordinator itself is not used: it does not say which worker made a step, and it waits without a limit
@@ -32,10 +32,7 @@ _TIMES_LONGER = 4  # than the longest step before: how long a step may take
 
 
 def step_limit_s(longest_s: float | None) -> float:
-    """Return how long a step may take, in s, from the longest one of the phase before.
-
-    longest_s: None without a step before; the first one also traces.
-    """
+    """Return how long a step may take, in s. longest_s: the longest one of the phase before; None: it is the first."""
     return _FIRST_STEP_WITHIN_S if longest_s is None else max(_STEP_WITHIN_S, _TIMES_LONGER * longest_s)
 
 
@@ -45,7 +42,6 @@ class ParameterServers(StrategyRanks):
     def __init__(self, cluster: Cluster, report: Report) -> None:
         """Start the servers of this rank; on rank 0 make the strategy when those of all ranks run.
 
-        report: is called with the reason if this process is ended because another rank hangs.
         Raises ConfigError if a port is taken.
         """
         super().__init__(cluster)
@@ -59,9 +55,9 @@ class ParameterServers(StrategyRanks):
             self._threads = ThreadPoolExecutor(self.workers)
         self.barrier()
 
-    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
-        """Return the tape unchanged: each worker applies its own gradients."""
-        return tape
+    def exchange(self, gradients: list[tf.Tensor], variables: Sequence[tf.Variable]) -> list[tf.Tensor]:
+        """Return the gradients unchanged: each worker applies its own."""
+        return gradients
 
     def on(self, rank: int) -> AbstractContextManager[None]:
         """Return a context whose operations run on the worker of a rank."""

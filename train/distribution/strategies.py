@@ -17,14 +17,14 @@ import tensorflow as tf
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution import Distribution, ExchangingTape, Function, Result, Single, flat_exchange
-from train.distribution.cluster import WORKER, Cluster, Peer, check_servers, while_servers_answer
+from train.distribution import Distribution, Function, Result, Single, exchange_flat
+from train.distribution.cluster import WORKER, Cluster, check_servers, while_servers_answer
 from train.rank import placement
 from train.transport import PeerLost, RankUnresponsive
 
 READY_WITHIN_S = 300  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
 
-Report = Callable[[str], None]  # is called with the reason if this process is ended from outside
+Report = Callable[[str], None]  # is called with the reason if this process is ended because another rank hangs
 
 _SUM, _MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 # The errors of a collective whose peer is gone; each of them also has other causes.
@@ -132,32 +132,6 @@ def _watch(reading: int, cluster: Cluster, report: Report) -> NoReturn:
         os._exit(0)
 
 
-@contextmanager
-def exchanges(rank: int, peers: Sequence[Peer]) -> Iterator[None]:
-    """Return a context in which a failed exchange of this rank raises PeerLost; RankUnresponsive if another rank hangs.
-
-    TensorFlow has no special error for it. The errors that a lost peer causes name the collective operation, or say
-    that the peer is not there.
-    """
-    try:
-        yield
-    except _LOST_PEER_ERRORS as error:
-        message = str(error.message)
-        if not isinstance(error, tf.errors.UnavailableError) and "ollective" not in message:
-            raise
-        lost = [f"rank {number} ({peers[number].host})" for number in named_workers(message) if number != rank]
-        if lost and "eartbeat" in message:  # the rank exists but hangs: it is the cause, not a consequence
-            why = re.sub(r"\s+", " ", message[message.find("Collective ops") :].partition("The error could be")[0])
-            raise RankUnresponsive(f"{', '.join(lost)} does not answer: {why.strip()}") from error
-        raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
-
-
-def named_workers(message: str) -> list[int]:
-    """Return the workers that a message of TensorFlow names; the coordination service runs on the first of all."""
-    workers = {int(number) for number in re.findall(r"/task:(\d+)", message)}
-    return sorted(workers or ({0} if "CoordinationService" in message else set()))
-
-
 class MultiWorker(StrategyRanks):
     """Ranks joined by MultiWorkerMirroredStrategy, one worker with one replica each.
 
@@ -168,11 +142,7 @@ class MultiWorker(StrategyRanks):
     _strategy: tf.distribute.Strategy
 
     def __init__(self, settings: Settings, cluster: Cluster, report: Report) -> None:
-        """Make the strategy: it must come before any operation of TensorFlow.
-
-        report: is called with the reason if this process is ended because another rank hangs.
-        Raises ConfigError if its port is taken.
-        """
+        """Make the strategy, before any operation of TensorFlow. Raises ConfigError if its port is taken."""
         super().__init__(cluster)
         self._settings = settings
         self.barrier()
@@ -184,11 +154,13 @@ class MultiWorker(StrategyRanks):
         """Return this worker's copy of each of the strategy's variables."""
         return [self._strategy.experimental_local_results(variable)[0] for variable in variables]
 
-    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
-        """Return a tape that averages the gradients of all ranks, for use in a compiled function."""
+    def exchange(self, gradients: list[tf.Tensor], variables: Sequence[tf.Variable]) -> list[tf.Tensor]:
+        """Return the mean gradients of all ranks, in a compiled function; in a control those of this rank."""
         if not self._settings.allreduce:
-            return tape
-        return ExchangingTape(tape, flat_exchange(_mean) if self._settings.gradients == "flat" else _means)
+            return gradients
+        if self._settings.gradients == "flat":
+            return exchange_flat(_mean, gradients, variables)
+        return _means(gradients, variables)
 
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
         """Set the variables to the values of rank 0."""
@@ -203,8 +175,7 @@ class MultiWorker(StrategyRanks):
         local = self.local(variables)
         for dtype in dict.fromkeys(variable.dtype for variable in local):
             same_type = [variable for variable in local if variable.dtype == dtype]
-            add = flat_exchange(lambda flat: self.allreduce(flat, "variables"))
-            sums = add([share(variable.value()) for variable in same_type], same_type)
+            sums = exchange_flat(self._sum, [share(variable.value()) for variable in same_type], same_type)
             for variable, value in zip(same_type, sums, strict=True):
                 variable.assign(value)
 
@@ -212,9 +183,27 @@ class MultiWorker(StrategyRanks):
         """Return the element-wise sum over ranks, on every rank and on the tensor's device."""
         return self._sum(tensor)
 
-    def exchanges(self) -> AbstractContextManager[None]:
-        """Return a context in which a failed exchange raises PeerLost."""
-        return exchanges(self.rank, self._peers)
+    @contextmanager
+    def exchanges(self) -> Iterator[None]:
+        """Return a context in which a failed exchange of this rank raises PeerLost; RankUnresponsive if another hangs.
+
+        TensorFlow has no special error for it. The errors that a lost peer causes name the collective operation, or say
+        that the peer is not there.
+        """
+        try:
+            yield
+        except _LOST_PEER_ERRORS as error:
+            message = str(error.message)
+            if not isinstance(error, tf.errors.UnavailableError) and "ollective" not in message:
+                raise
+            # The coordination service, whose messages name no task, runs on the first worker.
+            workers = {int(number) for number in re.findall(r"/task:(\d+)", message)}
+            named = workers or ({0} if "CoordinationService" in message else set())
+            lost = ", ".join(f"rank {rank} ({self._peers[rank].host})" for rank in sorted(named - {self.rank}))
+            if lost and "eartbeat" in message:  # the rank exists but hangs: it is the cause, not a consequence
+                why = re.sub(r"\s+", " ", message[message.find("Collective ops") :].partition("The error could be")[0])
+                raise RankUnresponsive(f"{lost} does not answer: {why.strip()}") from error
+            raise PeerLost(f"an exchange with {lost or 'the other ranks'} failed: {message}") from error
 
 
 def _sum(tensor: tf.Tensor) -> tf.Tensor:
@@ -228,7 +217,7 @@ def _mean(tensor: tf.Tensor) -> tf.Tensor:
     return tf.distribute.get_replica_context().all_reduce(_MEAN, tensor)
 
 
-def _means(gradients: list[tf.Tensor], variables: list[tf.Variable]) -> list[tf.Tensor]:
+def _means(gradients: list[tf.Tensor], variables: Sequence[tf.Variable]) -> list[tf.Tensor]:
     """Return the mean of each gradient over ranks, within a replica: all in one call, as tf_keras' optimizers do."""
 
     def reduce(strategy: tf.distribute.Strategy, tensors: list[tf.Tensor]) -> list[tf.Tensor]:

@@ -29,7 +29,7 @@ def warm_up(rate: float, batches: int, steps: int) -> tf_keras.optimizers.schedu
 
 
 def make_optimizer(
-    settings: OptimizerSettings, batches: int, precision: str, model: tf_keras.Model, steps_per_epoch: int | None
+    settings: OptimizerSettings, batches: int, precision: str, model: tf_keras.Model, steps_per_epoch: int
 ) -> tf_keras.optimizers.Optimizer:
     """Return the optimizer with its state for `model`. With fp16 it scales the loss: gradients would underflow.
 
@@ -40,7 +40,6 @@ def make_optimizer(
     """
     rate = scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, batches)
     if settings.warm_up_epochs and batches > 1:
-        assert steps_per_epoch is not None
         rate = warm_up(rate, batches, max(1, round(settings.warm_up_epochs * steps_per_epoch)))
     decay = settings.weight_decay or None
     if settings.name == "sgd":
@@ -54,22 +53,6 @@ def make_optimizer(
         optimizer = tf_keras.mixed_precision.LossScaleOptimizer(optimizer)
     optimizer.build(model.trainable_variables)
     return optimizer
-
-
-class ComputedTape(tf.GradientTape):
-    """A tape that computes nothing: its target are computed gradients, which are to be exchanged."""
-
-    def gradient(
-        self, target: Sequence[tf.Tensor], sources: Sequence[tf.Variable], output_gradients: tf.Tensor | None = None
-    ) -> list[tf.Tensor]:
-        """Return the target. Horovod's tape is created as a subclass of this one, and exchanges what it returns."""
-        return list(target)
-
-
-def _exchange(
-    distribution: Distribution, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]
-) -> list[tf.Tensor]:
-    return distribution.tape(ComputedTape()).gradient(gradients, variables)
 
 
 @dataclass(frozen=True)
@@ -177,7 +160,7 @@ def make_train_steps(
         with tf.control_dependencies([gradient for result in results for gradient in result.gradients]):
             computed_at = tf.timestamp()
         local = _mean(results)
-        exchanges = [partial(_exchange, ranks, local.gradients, variables) for ranks in distributions]
+        exchanges = [partial(ranks.exchange, local.gradients, variables) for ranks in distributions]
         gradients = exchanges[0]() if chosen is None else tf.switch_case(chosen, exchanges)
         if scales_loss:
             gradients = optimizer.get_unscaled_gradients(gradients)
@@ -200,7 +183,7 @@ def make_exchange_step(model: tf_keras.Model, distribution: Distribution) -> Exc
 
     def exchange_step() -> tf.Tensor:
         variables = model.trainable_variables
-        means = _exchange(distribution, [variable.value() for variable in variables], variables)
+        means = distribution.exchange([variable.value() for variable in variables], variables)
         return tf.add_n([tf.cast(tf.reshape(mean, [-1])[0], tf.float32) for mean in means])
 
     return distribution.compiled(exchange_step)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.lazy import Lazy
 from train.config.compose import load
-from train.distribution import ExchangingTape, Single
+from train.distribution import Single
 from train.models import build
 
 pytestmark = pytest.mark.slow
@@ -43,10 +43,7 @@ class Exchanging(Single):
     """Stands in for an allreduce of two ranks by a function of the gradients."""
 
     def __init__(self, exchange):
-        self._exchange = exchange
-
-    def tape(self, tape):
-        return ExchangingTape(tape, self._exchange)
+        self.exchange = exchange
 
 
 @pytest.mark.parametrize(("precision", "passes"), [("fp32", 1), ("fp32", 2), ("fp16", 2)])
@@ -68,8 +65,7 @@ def test_one_step_worked_by_hand_and_in_passes_over_parts_of_the_batch(precision
     assert len(exchanged) == 1
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_steps_that_differ_in_their_exchange_are_traced_once(precision):
+def test_steps_that_differ_in_their_exchange_are_traced_once():
     # The step worked by hand above; an exchange that doubles the gradients moves the weights twice as far.
     traced = []
 
@@ -79,7 +75,7 @@ def test_steps_that_differ_in_their_exchange_are_traced_once(precision):
             return super().on_devices(function, *batch)
 
     doubling = Exchanging(lambda tensors, variables: [2.0 * tensor for tensor in tensors])
-    model, optimizer = sgd(precision=precision)
+    model, optimizer = sgd(precision="fp16")
     local, doubled = step.make_train_steps(model, optimizer, [Watched(), doubling])
     for train_step, factor in ((local, 1.0), (doubled, 2.0), (local, 1.0)):
         model.set_weights([np.zeros((2, 2), np.float32)])
@@ -96,12 +92,11 @@ def test_the_warm_up_rises_evenly_from_one_rank_s_rate_to_that_of_all():
     assert rates == pytest.approx([0.1, 0.1375, 0.25, 0.4, 0.4])
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_the_compiled_step_warms_up_by_itself(precision):
+def test_the_compiled_step_warms_up_by_itself():
     # The first update of SGD without momentum is rate x gradient: at 2 ranks' rate 0.2, begun at 0.1, the weights are
     # those of the test above. The gradient of the second is a little smaller; its rate is (0.1 + 0.2) / 2.
     warm_up = ("dataset=digits", "optimizer.warm_up_epochs=0.5", "optimizer.learning_rate_scaling=linear")
-    model, optimizer = sgd(*warm_up, ranks=2, precision=precision, steps_per_epoch=4)
+    model, optimizer = sgd(*warm_up, ranks=2, steps_per_epoch=4)
     [train_step] = step.make_train_steps(model, optimizer, [Single()])
     train_step(*two_images())
     first = model.get_weights()[0]
@@ -122,8 +117,7 @@ def test_label_smoothing_changes_the_gradient_and_not_the_reported_loss():
     np.testing.assert_allclose(model.get_weights()[0], [[0.04, -0.04], [0, 0]], atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["sgd", "adam"])
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize(("name", "precision"), [("sgd", "fp32"), ("adam", "fp16")])
 def test_weight_decay_spares_biases_and_normalisation(name, precision):
     # With gradients of 0 only the decay is left: a weight shrinks by 0.5 x 0.1, to 0.95 of itself.
     layers = tf_keras.layers
@@ -162,7 +156,6 @@ def test_training_lowers_the_loss_in_every_precision(precision):
     finally:
         tf_keras.mixed_precision.set_global_policy("float32")
     assert losses[-1] < 0.5 * losses[0]
-    assert all(variable.dtype == tf.float32 for variable in model.trainable_variables)
 
 
 def test_an_exchange_by_itself_has_tensors_like_the_gradients_and_changes_nothing():
