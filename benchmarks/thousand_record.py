@@ -29,7 +29,7 @@ from tests.helpers.run_records import make_record
 from train.launch.supervise import presence
 from train.record import files, parts, progress, protocol, recorded_config
 from train.record.files import write_once
-from train.record.parts import Identity, JobEnd, PartWriter, assemble
+from train.record.parts import JobEnd, PartWriter, assemble
 from train.record.record import RECORD_NAME, RunRecord, Usage, dumps
 
 SEED = 1024
@@ -99,7 +99,18 @@ def write_parts(folder: Path, run: RunRecord) -> None:
 
 def assembled(folder: Path, run: RunRecord) -> bytes:
     """Return the text of the record that the launcher assembles from the parts in a folder."""
-    identity = Identity(**{name: getattr(run, name) for name in Identity.__dataclass_fields__})
+    names = (
+        "experiment",
+        "point",
+        "repeat",
+        "generation",
+        "config",
+        "config_hash",
+        "command",
+        "swept",
+        "learning_rate",
+    )
+    identity = {name: getattr(run, name) for name in names}
     rank_parts = parts.read(folder)
     job_s = max(sum(part.phases_s.values()) for part in rank_parts) + 1.0
     return dumps(assemble(rank_parts, identity, JobEnd(STARTED_AT, job_s, cores_shared=False)))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from train.config.identity import config_hash, learning_rate, point_name, resolved, swept_values
 from train.config.schema import RunConfig
@@ -31,7 +32,7 @@ class Run:
     """The run that rank 0 announces when all ranks have joined."""
 
     folder: str
-    identity: parts.Identity
+    identity: dict[str, Any]  # as `train.record.parts.assemble` takes it
 
 
 def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -> Run:
@@ -47,18 +48,18 @@ def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -
     Secret(protocol.secret_folder(folder)).create()
     return Run(
         str(folder.resolve()),
-        parts.Identity(
-            experiment=config.experiment,
-            point=point,
-            repeat=repeat,
-            generation=generation,
-            config=resolved(config),
-            config_hash=digest,
-            source_digest=files.source_digest(files.source_files()),
-            command=["python", "-m", "train", *overrides],
-            learning_rate=learning_rate(config),
-            swept=swept_values(config, sweep, overrides),
-        ),
+        {
+            "experiment": config.experiment,
+            "point": point,
+            "repeat": repeat,
+            "generation": generation,
+            "config": resolved(config),
+            "config_hash": digest,
+            "source_digest": files.source_digest(files.source_files()),
+            "command": ["python", "-m", "train", *overrides],
+            "learning_rate": learning_rate(config),
+            "swept": swept_values(config, sweep, overrides),
+        },
     )
 
 

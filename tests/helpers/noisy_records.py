@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.helpers.run_records import WEAK, make_record, make_rounds
 from train.record import rounds as in_rounds
-from train.record.parts import Identity, JobEnd, RankPart, assemble
+from train.record.parts import JobEnd, RankPart, assemble
 from train.record.record import CoreUse, RunRecord, Window
 
 CYCLE_S = 0.02
@@ -77,7 +77,7 @@ def _assembled(rng: Rng, run: RunRecord, parts: list[RankPart]) -> RunRecord:
     """Return the record that the launcher assembles from these parts, with the identity of `run`."""
     parts[0].environment = run.environment
     run.environment.hosts[0].host = "vm"
-    identity = Identity(
+    identity = dict(
         experiment=run.experiment, point=run.point, repeat=run.repeat, generation=run.generation,
         config=run.config, config_hash=run.config_hash, source_digest=run.source_digest, command=run.command,
         learning_rate=run.learning_rate, swept=run.swept, arm=run.arm, role=run.role, arm_keys=run.arm_keys,

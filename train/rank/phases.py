@@ -3,9 +3,9 @@
 import time
 from collections.abc import Callable, Mapping
 
-from train.record.record import PHASES
+from train.record.record import Phase
 
-Listener = Callable[[str, Mapping[str, float]], None]
+Listener = Callable[[Phase, Mapping[str, float]], None]
 
 
 def steady_time() -> Callable[[], float]:
@@ -26,21 +26,21 @@ class PhaseClock:
         """
         self.started_at = started_at
         self.seconds: dict[str, float] = {}
-        self.phase = "start"
+        self.phase: Phase = "start"
         self._listeners = [listener] if listener else []
         self._now = now or steady_time()
         self._since = started_at
-        self._announced: str | None = None
+        self._announced: Phase | None = None
 
     def listen(self, listener: Listener) -> None:
         """Add a listener, after those before it."""
         self._listeners.append(listener)
 
-    def _tell(self, phase: str, seconds: Mapping[str, float]) -> None:
+    def _tell(self, phase: Phase, seconds: Mapping[str, float]) -> None:
         for listener in self._listeners:
             listener(phase, seconds)
 
-    def announce(self, phase: str) -> None:
+    def announce(self, phase: Phase) -> None:
         """Tell the listeners that `phase` comes next. `enter` then only reads the clock, and does not call them.
 
         Call it before the barrier that precedes a timed phase: listeners write files, which takes a different time on
@@ -49,13 +49,8 @@ class PhaseClock:
         self._tell(phase, self._so_far(self._now()))
         self._announced = phase
 
-    def enter(self, phase: str, at: float | None = None) -> None:
-        """Book the time so far on the current phase and begin `phase`, now or at the epoch time `at`.
-
-        A phase that is entered again continues. Raises ValueError for a name that is not in record.PHASES.
-        """
-        if phase not in PHASES:
-            raise ValueError(f"phase={phase}: allowed are {', '.join(PHASES)}")
+    def enter(self, phase: Phase, at: float | None = None) -> None:
+        """Book the time so far on the current phase, and begin or continue `phase`: now, or at the epoch time `at`."""
         if phase == "timed" and self._announced != phase:
             self.announce(phase)  # listeners write nothing inside the timed window
         announced = self._announced == phase

@@ -33,11 +33,7 @@ def point_folder(results: Path, experiment: str, point: str, config_hash: str) -
 
 def run_folder(point: Path, repeat: int, generation: int) -> Path:
     """Return the folder of one run. The first generation carries no number: most runs have no second."""
-    return point / _name(repeat, generation)
-
-
-def _name(repeat: int, generation: int) -> str:
-    return f"r{repeat}" if generation == 1 else f"r{repeat}.{generation}"
+    return point / (f"r{repeat}" if generation == 1 else f"r{repeat}.{generation}")
 
 
 def checkpoints(run: Path) -> Path:
@@ -65,19 +61,19 @@ def generations(point: Path, repeat: int) -> list[int]:
     return [generation for number, generation in _numbers(point) if number == repeat]
 
 
-_complete: dict[str, Outcome] = {}  # of this process, by the folder of the run: a record is never replaced
+_complete: dict[Path, Outcome] = {}  # of this process, by the folder of the run: a record is never replaced
 
 
-def outcome(run: Path | str) -> Outcome | None:
+def outcome(run: Path) -> Outcome | None:
     """Return the outcome of the run in a folder if its record is complete, else None. That record is read once."""
-    if known := _complete.get(str(run)):
+    if known := _complete.get(run):
         return known
     try:
-        loaded = load_outcome(f"{run}/{RECORD_NAME}")
+        loaded = load_outcome(run / RECORD_NAME)
     except RecordError:
         return None  # the analysis reports it; here it only means that there is no measurement
     if loaded.status == "complete":
-        return _complete.setdefault(str(run), loaded)
+        return _complete.setdefault(run, loaded)
     return None
 
 
@@ -89,11 +85,7 @@ def completed(point: Path) -> dict[int, list[Path]]:
 
 def outcomes(point: Path) -> dict[int, Outcome]:
     """Return the outcome of the newest complete run of each repeat of a point."""
-    by_repeat: dict[int, Outcome] = {}
-    for repeat, generation in _numbers(point):  # without a Path for each: a queue calls it before each launch
-        if found := outcome(f"{point}/{_name(repeat, generation)}"):
-            by_repeat[repeat] = found
-    return by_repeat
+    return {repeat: _complete[folders[0]] for repeat, folders in completed(point).items()}
 
 
 def new_run(point: Path, repeat: int) -> tuple[Path, int]:

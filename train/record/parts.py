@@ -205,40 +205,16 @@ def first_failure(parts: list[RankPart]) -> Failure | None:
     return next((failure for failure in failures if not failure.consequence), next(iter(failures), None))
 
 
-@dataclass(frozen=True)
-class Identity:
-    """The fields of the record that are known before the launch."""
-
-    experiment: str
-    point: str
-    repeat: int
-    generation: int
-    config: dict[str, Any]
-    config_hash: str
-    source_digest: str
-    command: list[str]
-    learning_rate: float | None
-    swept: dict[str, Any]
-    arm: str | None = None
-    role: records.Role | None = "point"
-    arm_keys: Sequence[str] = ()
-    order: records.PlanPosition | None = None
-    rounds_end_s: float | None = None
-    enough_rounds: int | None = None
-    typed_command: Sequence[str] = ()
-
-
-def identity(assignment: protocol.Assignment, config: dict[str, Any]) -> Identity:
-    """Return the identity of the record of an assignment; config: as the record keeps it."""
-    return Identity(
-        **assignment.identity,
-        repeat=assignment.repeat,
-        config=config,
-        config_hash=assignment.config_hash,
-        source_digest=files.source_digest(assignment.source),
-        rounds_end_s=assignment.config["rounds_end_s"] if config.get("rounds") else None,
-        enough_rounds=assignment.rounds.enough_rounds,
-    )
+def identity(assignment: protocol.Assignment, config: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the record that an assignment determines; config: as the record keeps it."""
+    return assignment.identity | {
+        "repeat": assignment.repeat,
+        "config": config,
+        "config_hash": assignment.config_hash,
+        "source_digest": files.source_digest(assignment.source),
+        "rounds_end_s": assignment.config["rounds_end_s"] if config.get("rounds") else None,
+        "enough_rounds": assignment.rounds.enough_rounds,
+    }
 
 
 @dataclass(frozen=True)
@@ -262,15 +238,18 @@ def final_ranks(parts: Sequence[RankPart], ranks: int) -> int:
     return resizes[-1].ranks_after if resizes else ranks
 
 
-def assemble(parts: Sequence[RankPart], identity: Identity, job_end: JobEnd) -> RunRecord:
-    """Return the record of a run. It is complete if neither the launcher nor a rank reports a failure."""
+def assemble(parts: Sequence[RankPart], identity: Mapping[str, Any], job_end: JobEnd) -> RunRecord:
+    """Return the record of a run. It is complete if neither the launcher nor a rank reports a failure.
+
+    identity: the fields of the record that are known before the launch, as `identity` returns them.
+    """
     if any(part.resizes for part in parts):  # lost ranks are not among those at the end
         parts = [part for part in parts if part.rank < final_ranks(parts, len(parts))]
     failure = job_end.failure or first_failure(list(parts))
     first = parts[0] if parts else RankPart()
     trained = [part for part in parts if part.workers]
     record = RunRecord(
-        **vars(identity) | {"arm_keys": list(identity.arm_keys)},
+        **identity,
         status="failed" if failure else "complete",
         failure=failure,
         started_at=datetime.fromtimestamp(job_end.started_at, UTC).isoformat(timespec="seconds"),

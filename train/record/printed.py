@@ -124,7 +124,9 @@ def printed_rate(output: str, reading: Reading) -> PrintedRate:
         raise RateError(f"rates in different units were printed, {' and '.join(sorted(units))}; match one of them")
     rates = [_rate(one, reading) for one in numbers]
     value = _picked(rates, numbers, reading)
-    unit = reading.unit if reading.rate and reading.unit else _unit(numbers[0], reading)
+    unit = f"{reading.work_unit}/s" if numbers[0].of_step else numbers[0].unit
+    if reading.rate and reading.unit:
+        unit = reading.unit
     return PrintedRate(value, numbers[-1].text, kind, unit=unit, count=len(rates))
 
 
@@ -134,24 +136,22 @@ def _matches(text: str, reading: Reading) -> list[_PrintedNumber]:
     for match in re.finditer(_expression(reading.rate or reading.time or ""), text, re.MULTILINE):
         group: str | int = name if name in match.re.groupindex else 1
         start, end = match.span(group)
-        if start < 0:
-            continue
-        line = text[text.rfind("\n", 0, start) + 1 :].partition("\n")[0].strip()
-        numbers.append(_one(text, start, end, line, reading))
+        if start >= 0:
+            begin = text.rfind("\n", 0, start) + 1
+            numbers.append(_one(text[begin:].partition("\n")[0], start - begin, end - begin, reading))
     return numbers
 
 
-def _one(text: str, start: int, end: int, line: str, reading: Reading) -> _PrintedNumber:
-    """Return the number at text[start:end], whole and with its unit."""
-    begin = text.rfind("\n", 0, start) + 1
-    row = text[begin:].partition("\n")[0]
-    token = next((t for t in _TOKEN.finditer(row) if t.start() < end - begin and t.end() > start - begin), None)
+def _one(row: str, start: int, end: int, reading: Reading) -> _PrintedNumber:
+    """Return the number at row[start:end], whole and with its unit."""
+    line = row.strip()
+    token = next((token for token in _TOKEN.finditer(row) if token.start() < end and token.end() > start), None)
     if token is None:
-        raise RateError(f"'{text[start:end]}' is not a number, in '{line}'")
-    if token.start() < start - begin or token.end() > end - begin:
+        raise RateError(f"'{row[start:end]}' is not a number, in '{line}'")
+    if token.start() < start or token.end() > end:
         name = "{rate}" if reading.rate else "{time}"
         raise RateError(
-            f"the pattern takes {text[start:end]} of {token[0]}, in '{line}': put {name} in place of its group"
+            f"the pattern takes {row[start:end]} of {token[0]}, in '{line}': put {name} in place of its group"
         )
     after = _UNIT.match(row, token.end())
     unit = (after[1] or "").replace(" ", "") if after else ""
@@ -267,10 +267,6 @@ def _rate(number: _PrintedNumber, reading: Reading) -> float:
     if number.of_step:
         value = reading.step_work * (value if _COUNTS_STEPS.fullmatch(number.unit) else 1 / value)
     return value * (reading.ranks if reading.each_rank else 1)
-
-
-def _unit(number: _PrintedNumber, reading: Reading) -> str:
-    return f"{reading.work_unit}/s" if number.of_step else number.unit
 
 
 def _picked(rates: list[float], numbers: list[_PrintedNumber], reading: Reading) -> float:

@@ -22,7 +22,7 @@ SCHEMA_VERSION = migrations.VERSION
 RECORD_NAME = "record.json"
 
 # In the order in which a job goes through them. They are contiguous: their sum is the wall time of the job.
-PHASES = (
+Phase = Literal[
     "start",  # from the launch of the job to the first line of the rank's program
     "import",  # TensorFlow and Horovod
     "init",  # hvd.init(): all ranks have joined
@@ -35,7 +35,8 @@ PHASES = (
     "evaluate",  # at the end also what limits throughput
     "checkpoint",
     "exit",  # from the rank's last line to the end of the job
-)
+]
+PHASES: tuple[str, ...] = get_args(Phase)
 
 # The training time as report 000 took it: from after the initialisation to the end of the timed steps.
 WALL_PHASES = ("broadcast", "first_step", "warm_up", "timed")
@@ -509,7 +510,7 @@ def _check_digest(text: bytes, sha256: str, where: str) -> None:
         raise RecordError(f"{where}: its content does not match its sha256: edited after it was written")
 
 
-def load_outcome(path: Path | str) -> Outcome:
+def load_outcome(path: Path) -> Outcome:
     """Return the outcome of the record in the file `path`. Raises RecordError if it cannot be read or trusted."""
     text = read(path)
     try:

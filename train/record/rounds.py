@@ -117,15 +117,11 @@ def counting_rates(run: RunRecord) -> Rates:
 
 def step_times_s(run: RunRecord) -> dict[int, float]:
     """Return the median time of a step of each arm that was measured, over the rounds that count, in s."""
-    measured = counting_rates(run)
-    rates_by_arm = {
-        index: [rates[index] for rates in measured if index in rates] for index in range(len(run.config["rounds"]))
-    }
-    return {
-        index: arm.ranks * arm.step_batch / median(rates_by_arm[index])
-        for index, arm in enumerate(arms(run.config))
-        if rates_by_arm[index]
-    }
+    measured, times_s = counting_rates(run), {}
+    for index, arm in enumerate(arms(run.config)):
+        if arm_rates := [by_arm[index] for by_arm in measured if index in by_arm]:
+            times_s[index] = arm.ranks * arm.step_batch / median(arm_rates)
+    return times_s
 
 
 def complete_rounds(by_round: Rates, measured: int) -> dict[int, dict[int, float]]:

@@ -115,8 +115,8 @@ def throughput(global_batch: float, steps: float, timed_s: float) -> float:
     return global_batch * steps / timed_s
 
 
-def timed_summary(record: RunRecord) -> dict[str, float]:
-    """Return the numbers of a complete run that follow from its times; none for one that failed."""
+def record_summary(record: RunRecord) -> dict[str, float]:
+    """Return the numbers of a complete run; empty for one that failed."""
     if record.status != "complete" or not record.ranks:
         return {}
     timed_s = max(rank.phases_s["timed"] for rank in record.ranks)
@@ -127,24 +127,15 @@ def timed_summary(record: RunRecord) -> dict[str, float]:
             "largest_message_s": max(sum(timed.times_s) / len(timed.times_s) for timed in largest),
         }
     numbers = {"timed_s": timed_s}
-    if record.printed:
-        return numbers | {"images_per_s": record.printed.value}
+    steps = len(record.ranks[0].step_times_s)  # a launch in rounds has many throughputs
     slowed = record.ranks[0].timeline is not None  # writing a timeline takes time
-    if record.ranks[0].step_times_s and not record.resizes and not slowed:  # a launch in rounds has many throughputs
-        steps = len(record.ranks[0].step_times_s)
+    if record.printed:
+        numbers["images_per_s"] = record.printed.value
+    elif steps and not record.resizes and not slowed:
         numbers["images_per_s"] = throughput(record.config["global_batch"], steps, timed_s)
-    return numbers
-
-
-def record_summary(record: RunRecord) -> dict[str, float]:
-    """Return the numbers of a complete run; empty for one that failed."""
-    numbers = timed_summary(record)
-    if not numbers or "largest_message_s" in numbers:
-        return numbers
     numbers |= mean_usage(record.ranks)
     if record.epochs:
-        last = record.epochs[-1]
         for name in ("validation_accuracy", "validation_mean_absolute_error"):
-            if (value := getattr(last, name)) is not None:
+            if (value := getattr(record.epochs[-1], name)) is not None:
                 numbers[name] = value
     return numbers

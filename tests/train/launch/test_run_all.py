@@ -99,12 +99,12 @@ def test_a_launch_records_when_its_rounds_had_to_end_and_the_command_that_the_us
     budget = RoundsBudget(41.5, protocol.RoundsTask(0.0, 17))
     assignment = one_run.make_assignment(Run(curve(), 0), Ranks(), 1, budget=budget)
     identity = parts.identity(assignment, assignment.config)
-    assert identity.rounds_end_s == assignment.config["rounds_end_s"] == 41.5
-    assert identity.enough_rounds == assignment.rounds.enough_rounds == 17
+    assert identity["rounds_end_s"] == assignment.config["rounds_end_s"] == 41.5
+    assert identity["enough_rounds"] == assignment.rounds.enough_rounds == 17
     single = one_run.make_assignment(runs[0], Ranks(), 1)
     identity = parts.identity(single, single.config)
-    assert identity.rounds_end_s is None
-    assert identity.typed_command == ["make", "scaling", "COMMAND=./solver {ranks}", "NODES=2"]
+    assert identity["rounds_end_s"] is None
+    assert identity["typed_command"] == ["make", "scaling", "COMMAND=./solver {ranks}", "NODES=2"]
 
 
 def test_a_failed_run_is_recorded_with_its_checkpoints_and_alone_measured_again(runs, tmp_path, monkeypatch, capsys):

@@ -1,5 +1,4 @@
 import math
-import random
 from statistics import NormalDist
 
 import pytest
@@ -47,12 +46,8 @@ def test_values_that_alternate_are_no_reason_to_widen():
     spread = [float(i if i % 2 else -i) for i in range(24)]  # neighbours are never alike
     seventh, eighth = sorted(spread)[6:8]  # orders of 97.7 % and 93.6 %
     assert seventh < median_interval(spread).low < eighth
-
-
-def test_a_disturbance_that_lasts_widens_the_interval():
-    values = [1.0 + 0.001 * i for i in range(24)]
-    lasting, mixed = median_interval(values), median_interval(random.Random(0).sample(values, 24))
-    assert lasting.high - lasting.low > mixed.high - mixed.low
+    lasting = median_interval(sorted(spread))  # neighbours are alike: a disturbance that lasts
+    assert lasting.low < seventh < -seventh < lasting.high
 
 
 def test_the_interval_of_two_groups_spans_those_of_both():
@@ -71,25 +66,14 @@ def test_two_groups_have_a_quarter_of_the_values_each(disturbed, grouped):
 @pytest.mark.parametrize(
     "values",
     [
-        pytest.param([1.0 + 0.01 * i for i in range(24)], id="uniform"),
-        pytest.param([NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24)], id="normal"),
-        pytest.param([1.0] * 24, id="equal"),
-        pytest.param([1.0] * 11 + [2.0] * 12, id="too few"),
+        [1.0 + 0.01 * i for i in range(24)],
+        [NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24)],
+        [1.0] * 24,
+        [1.0] * 11 + [2.0] * 12,  # too few
     ],
 )
 def test_values_without_a_gap_are_one_group(values):
     assert intervals.two_groups(values) is None
-
-
-@pytest.mark.parametrize(
-    ("draw", "at_most"),
-    [(lambda r: r.gauss(), 0.03), (lambda r: r.expovariate(1.0), 0.13)],
-    ids=["normal", "exponential"],
-)
-def test_by_chance_few_samples_of_one_group_are_taken_for_two(draw, at_most):
-    generator = random.Random(1)
-    samples = [[draw(generator) for _ in range(24)] for _ in range(200)]
-    assert sum(intervals.two_groups(sample) is not None for sample in samples) / 200 < at_most
 
 
 @given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=60), st.floats(0.1, 10.0))
@@ -164,17 +148,14 @@ def test_an_interval_over_launches_is_never_narrower_than_that_of_their_rounds(l
         assert result.another is None or result.another[0] <= result.low <= result.high <= result.another[1]
 
 
-def test_differences_have_no_logarithms():
-    result = launches_interval([[-0.1, -0.1, -0.1], [0.1, 0.1, 0.1]])
-    # Variance 0.02, mean 0.
-    assert (result.value, result.high) == (pytest.approx(0.0), pytest.approx(1.2706, abs=1e-4))
-
-
 def test_launches_of_one_value_have_the_interval_of_their_median():
     result = launches_interval([[value] for value in SIX])
     assert (result.value, *ends(result), result.n, result.variation) == (3.5, 1, 6, 6, "between launches")
     assert launches_interval([[1.0], [2.0], [3.0]]) is None
     assert launches_interval([[1.0, 2.0], []]) is None
+    # Differences have no logarithms: variance 0.02, mean 0.
+    result = launches_interval([[-0.1, -0.1, -0.1], [0.1, 0.1, 0.1]])
+    assert (result.value, result.high) == (pytest.approx(0.0), pytest.approx(1.2706, abs=1e-4))
 
 
 def test_what_curves_have_in_common_counts_as_two_launches_more():

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from train.record import parts, protocol, summary
-from train.record.parts import Identity, JobEnd, PartWriter, RankPart, assemble, final_ranks
+from train.record import parts, protocol
+from train.record.parts import JobEnd, PartWriter, RankPart, assemble, final_ranks
 from train.record.record import (
     CoreUse,
     Environment,
@@ -18,9 +18,9 @@ from train.record.record import (
 )
 
 EPOCH = Epoch(1, 2, 4.0, 1.5, 0.5, 1.4, 0.6)
-_HASHES = {"config_hash": "0" * 64, "source_digest": "1" * 64}
-_FACTS = {"repeat": 0, "generation": 1, "command": ["python"], "learning_rate": 0.02, "order": PlanPosition(0, 1, 2)}
-IDENTITY = Identity("weak_scaling", "tiny-nodes2", config={"global_batch": 8}, swept={"nodes": 2}, **_HASHES, **_FACTS)
+IDENTITY = {"experiment": "weak_scaling", "point": "tiny-nodes2", "config": {"global_batch": 8}, "swept": {"nodes": 2}}
+IDENTITY |= {"repeat": 0, "generation": 1, "config_hash": "0" * 64, "command": ["python"], "learning_rate": 0.02}
+IDENTITY["order"] = PlanPosition(0, 1, 2)
 JOB_END = JobEnd(started_at=1_767_323_045.0, job_s=10.0, cores_shared=False)
 
 
@@ -44,16 +44,10 @@ def test_fields_that_are_added_are_on_disk_at_once(tmp_path):
     assert loaded.usage == Usage([1.0, 2.0], [0.5, 1.5], [9, 9], [None, None], [None, None])
 
 
-def test_parts_are_read_in_the_order_of_ranks(tmp_path):
-    for rank in (10, 2, 0):
-        writer(tmp_path, rank)
-    assert [part.rank for part in parts.read(tmp_path)] == [0, 2, 10]
-
-
 def test_the_process_of_a_rank_that_wrote_last_counts(tmp_path):
-    survivor = writer(tmp_path, rank=2, pid=3, began_at=5.0, gpu="survivor")
+    survivor = writer(tmp_path, rank=2, pid=3, gpu="survivor")
     survivor.add(rank=1)
-    writer(tmp_path, rank=1, pid=1, began_at=10.0, gpu="lost")
+    writer(tmp_path, rank=1, pid=1, gpu="lost")
 
     def counted(lost_wrote_at, survivor_wrote_at):
         for rank, pid, at in ((1, 1, lost_wrote_at), (2, 3, survivor_wrote_at)):  # the ranks when they began
@@ -116,6 +110,10 @@ def test_the_phases_of_every_rank_add_up_to_the_wall_time_of_the_job():
     # 8 images a step, 2 steps, in the 5 s of the slowest rank.
     assert record.summary["images_per_s"] == pytest.approx(8 * 2 / 5.0)
     assert (record.swept, record.order, record.learning_rate) == ({"nodes": 2}, PlanPosition(0, 1, 2), 0.02)
+    by_hand = assemble([part(0, 4.0)], IDENTITY, replace(JOB_END, supervised=False))
+    assert "exit" not in by_hand.ranks[0].phases_s  # the end of the job is not known
+    slowed = part(0, 4.0, timeline=RankTimeline(began_at=0.0, ahead_s=0.0, error_s=0.0))
+    assert "images_per_s" not in assemble([slowed], IDENTITY, JOB_END).summary
 
 
 def test_a_process_that_only_holds_a_server_is_no_rank_and_its_cores_are_counted():
@@ -129,32 +127,6 @@ def test_a_process_that_only_holds_a_server_is_no_rank_and_its_cores_are_counted
     assert assemble([part(0, 4.0), server], IDENTITY, replace(JOB_END, failure=killed)).failure == killed
 
 
-def test_files_of_the_launcher_are_named_besides_those_of_rank_0():
-    rank_files, launcher_files = {"confusion.csv": "ab"}, {"horovod-timeline.json": "cd"}
-    record = assemble([part(0, 4.0, attachments=rank_files)], IDENTITY, replace(JOB_END, attachments=launcher_files))
-    assert record.attachments == rank_files | launcher_files
-
-
-def test_a_launch_with_a_timeline_has_no_throughput_for_people_either():
-    slowed = RankTimeline(began_at=0.0, ahead_s=0.0, error_s=0.0)
-    assert "images_per_s" not in assemble([part(0, 4.0, timeline=slowed)], IDENTITY, JOB_END).summary
-
-
-@pytest.mark.slow  # as many samples as a record holds
-def test_samples_beyond_the_limit_of_a_record_are_thinned():
-    samples = [(float(second), second / 2, 1, None, None) for second in range(summary.MOST_SAMPLES)]
-    rank_parts = [part(rank, 4.0, samples=taken, cores=[rank]) for rank, taken in enumerate((samples, samples[:4], []))]
-    record = assemble(rank_parts, IDENTITY, JOB_END)
-    assert record.ranks[0].usage.at_s == [float(second) for second in range(0, summary.MOST_SAMPLES, 3)]
-    assert (record.ranks[1].usage.at_s, record.ranks[2].usage) == ([0.0, 3.0], None)
-    assert record.summary["cpu_use_fraction"] == 0.5
-
-
-def test_by_hand_the_end_of_the_job_is_unknown():
-    by_hand = assemble([part(0, 4.0)], IDENTITY, replace(JOB_END, supervised=False))
-    assert "exit" not in by_hand.ranks[0].phases_s
-
-
 def test_a_failed_run_keeps_what_was_measured_and_has_no_summary():
     killed = part(1, 0.0, phase="timed", phases_s={"start": 0.5, "warm_up": 2.0}, step_times_s=[], finished=False)
     record = assemble([part(0, 4.0), killed], IDENTITY, replace(JOB_END, failure=Failure("killed by SIGKILL", rank=1)))
@@ -162,6 +134,8 @@ def test_a_failed_run_keeps_what_was_measured_and_has_no_summary():
     assert record.ranks[0].step_times_s == [2.0, 2.0]
     assert record.epochs[0].validation_accuracy == 0.6
     assert record.ranks[1].phases_s == {"start": 0.5, "warm_up": 2.0, "timed": 7.5}  # it died in this phase
+    without = assemble([], IDENTITY, replace(JOB_END, failure=Failure("no rank started"), attachments={"a": "b"}))
+    assert (without.ranks, without.environment, without.status, without.attachments) == ([], None, "failed", {"a": "b"})
 
 
 def test_the_cause_is_distinguished_from_its_consequences():
@@ -169,11 +143,6 @@ def test_the_cause_is_distinguished_from_its_consequences():
     spoilt = part(1, 4.0, failure=Failure("the loss is not finite", rank=1, step=7))
     assert assemble([lost, spoilt], IDENTITY, JOB_END).failure == spoilt.failure
     assert assemble([lost, part(1, 4.0)], IDENTITY, JOB_END).failure == lost.failure
-
-
-def test_a_run_without_any_part_is_still_a_record():
-    record = assemble([], IDENTITY, replace(JOB_END, failure=Failure("the launcher could not start")))
-    assert (record.ranks, record.environment, record.status) == ([], None, "failed")
 
 
 def test_elastic_training_ends_with_as_many_ranks_as_it_last_continued_with():

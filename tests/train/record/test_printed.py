@@ -18,11 +18,6 @@ Epoch 1/2
 Epoch 2/2
 16/16 [==============================] - 4s 250ms/step - loss: 2.2
 """
-MLPERF = """\
-:::MLLOG {"key": "run_start", "time_ms": 1000, "value": null}
-:::MLLOG {"key": "tracked_stats", "time_ms": 2000, "value": {"throughput": 123.5}}
-:::MLLOG {"key": "run_stop", "time_ms": 9000, "value": null}
-"""
 
 
 NANOGPT = """\
@@ -57,17 +52,14 @@ OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batc
     ("text", "settings", "rate", "unit"),
     [
         (HOROVOD, {}, 20.4, "images/s"),
-        (HOROVOD, {"rate": r"Total img/sec on \d+ .*: ([0-9.]+)"}, 20.4, ""),
         ("[1,0]<stdout>:" + HOROVOD.replace("\n", "\n[1,0]<stdout>:"), {}, 20.4, "images/s"),  # through horovodrun
         ("total images/sec: 75.21\n", {}, 75.21, "images/s"),  # tf_cnn_benchmarks
         (KERAS, {}, 256, "images/s"),  # 64 images in 0.25 s: the first epoch traces
-        (MLPERF, {}, 123.5, "images/s"),
         (LAMMPS, {}, 50.5 * 64, "images/s"),
         (GROMACS, {}, 3.118, "ns/day"),
         (TRAINER, {}, 8.125, "samples/s"),
         (TIMM, {}, 914.29, "images/s"),
         (NANOGPT, {}, (640 + 800) / 2, "images/s"),  # the median of all rates but the first
-        (NANOGPT, {"pick": "last"}, 64 / 0.08, "images/s"),
         (IMAGENET, {}, 64 / 1.193, "images/s"),  # the median of all steps but the first
         ("tokens per iteration will be: 12,288\n" + NANOGPT, {"pick": "last"}, 12288 / 0.08, "tokens/s"),
         ("# Avg bus bandwidth    : 12.25 \n", {}, 12.25, "GB/s"),
@@ -75,17 +67,14 @@ OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batc
         ("rate 1,234.5\nrate 1,234.5\n", {"rate": r"rate (\S+)"}, 1234.5, ""),  # by two ranks, the same
         ("speed: 1,234.5 tokens/sec", {"rate": "speed: {rate}"}, 1234.5, "tokens/s"),
         ("speed: 1.2k tok/s", {"rate": "speed: {rate}"}, 1200, "tok/s"),
-        ("speed: 1.2e+03 tok/s", {"rate": "speed: {rate}"}, 1200, "tok/s"),
         ("speed: 1234,5", {"rate": "speed: {rate}", "unit": "cells/s"}, 1234.5, "cells/s"),
         ("speed: 1,234", {"rate": "speed: {rate}", "decimal": "."}, 1234, ""),
         ("speed: 1,234", {"rate": "speed: {rate}", "decimal": ","}, 1.234, ""),
         ("speed: 1.234", {"rate": "speed: {rate}"}, 1.234, ""),
         ("speed: 1.234.567,8", {"rate": "speed: {rate}"}, 1234567.8, ""),
         ("12.5 img/sec per GPU", {"rate": "^{rate}", "each_rank": True}, 25, "img/s"),
-        (LAMMPS, {"rate": "{rate} katom-step/s"}, 202.1, "katom-step/s"),
         (LAMMPS, {"rate": "{rate} timesteps/s"}, 50.5 * 64, "images/s"),
         (LAMMPS, {"time": "Loop time of {time}", "unit": "s"}, 64 / 1.98, "images/s"),
-        (NANOGPT, {"time": "time {time}", "pick": "last"}, 64 / 0.08, "images/s"),
         (NANOGPT, {"time": "time {time}", "pick": "mean", "skip": 1}, 2 * 64 / 0.18, "images/s"),
         ("took 0:01:04", {"time": "took {time}"}, 1, "images/s"),
         ("rank 0: 5 it\nrank 1: 7 it\n", {"rate": r"rank \d: {rate} it", "pick": "sum"}, 12, "it"),
@@ -102,7 +91,6 @@ def test_the_rate_is_found(text, settings, rate, unit):
         ("all is well\n", {}, "no rate was printed: this log is not known; give RATE="),
         (HOROVOD, {"rate": "speed: {rate}"}, "no rate was printed: speed: {rate} matches no line of the output"),
         ("1,234.5 img/s", {"rate": "([0-9.]+)"}, "takes 1 of 1,234.5, in '1,234.5 img/s': put {rate} in place"),
-        ("speed 1.2k", {"rate": "speed ([0-9.]+)"}, "takes 1.2 of 1.2k"),
         ("speed 1.2e+03", {"rate": "speed ([0-9.]+)"}, "takes 1.2 of 1.2e+03"),
         ("speed 1,234", {"rate": "speed {rate}"}, "1,234 may be 1234 or 1.234"),
         ("speed 1.2.3", {"rate": "speed {rate}"}, "'1.2.3' is not a number"),
@@ -114,7 +102,6 @@ def test_the_rate_is_found(text, settings, rate, unit):
         ("12.5 img/sec per GPU", {"rate": "^{rate}"}, "the rate of one GPU is printed"),
         ("5 tok/s\n6 Ktok/s", {"rate": "{rate}"}, "rates in different units were printed, Ktok/s and tok/s"),
         ("it 5 x\n", {"rate": "it {rate} x", "pick": "sum"}, "adds a rate of each of 2 ranks, and 1 rate was printed"),
-        ("rate 0.0\n", {"rate": r"rate (\S+)"}, "0 was printed, must be above 0"),
         ("rate nan\n", {"rate": r"rate (\S+)"}, "nan was printed, must be above 0"),
         ("rate fast\n", {"rate": r"rate (\S+)"}, "'fast' is not a number"),
     ],

@@ -11,15 +11,9 @@ def window(number: int, arm: int, window_s: float, steps: int = 2) -> Window:
     return Window(number, arm, window_s, [window_s / steps] * steps)
 
 
-def test_a_rate_is_that_of_all_ranks_in_the_time_of_the_slowest():
-    first = [window(0, 0, 2.0), window(0, 1, 3.0)]
-    second = [window(0, 1, 4.0)]
+def test_a_rate_is_that_of_all_ranks_in_the_time_of_the_slowest_if_all_have_finished():
     # 1 rank x 4 images x 2 steps in 2 s; 2 ranks x 4 images x 2 steps in the 4 s of the slower one.
-    assert rounds.rates([ONE_RANK, TWO_RANKS], [first, second]) == [{0: 4.0, 1: 4.0}]
-
-
-def test_a_window_that_a_rank_did_not_finish_does_not_count():
-    first = [window(0, 0, 2.0), window(0, 1, 4.0), window(1, 1, 4.0), window(1, 0, 1.0)]
+    first = [window(0, 0, 2.0), window(0, 1, 3.0), window(1, 1, 4.0), window(1, 0, 1.0)]
     assert rounds.rates([ONE_RANK, TWO_RANKS], [first, [window(0, 1, 4.0)]]) == [{0: 4.0, 1: 4.0}, {0: 8.0}]
     assert rounds.rates([ONE_RANK, TWO_RANKS], [[], []]) == []
 

@@ -23,13 +23,9 @@ def _rank(at_s, cpu_s, memory_bytes, gpu=None, cores=(0, 1)):
     return Rank(0, 0, 0, "n", list(cores), None, {}, [], [], 0, usage=used)
 
 
-def test_a_share_is_the_cpu_time_between_two_samples_over_that_of_all_cores():
-    # 1.5 s of CPU time in 1 s, then 1 s in 2 s, on two cores: 3/4, 1/4
-    assert summary.cpu_fractions(Usage([3.0, 4.0, 6.0], [10.0, 11.5, 12.5]), 2) == pytest.approx([0.75, 0.25])
-
-
 def test_each_second_is_the_mean_over_the_ranks_that_were_sampled_in_it():
-    first = _rank([3.5, 4.5, 5.5], [0.0, 2.0, 4.0], [100, 100, 300])  # busy: 1, 1
+    # CPU time between two samples over that of two cores.
+    first = _rank([3.5, 4.5, 5.5], [0.0, 2.0, 4.0], [100, 100, 300])  # 2 s in 1 s: 1, 1
     second = _rank([4.5, 5.5], [0.0, 1.0], [500, 500])  # began a second later: 1/2
     assert summary.usage_by_second([first, second]) == [
         summary.UsageSecond(4, 1.0, 100.0, None, None),
