@@ -1,7 +1,6 @@
 """The backends that join the ranks (`distribution.backend`), and the values that each requires of other keys."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 FUSION_THRESHOLD_BYTES = 128 << 20  # Horovod's default
@@ -9,21 +8,12 @@ FUSION_THRESHOLD_BYTES = 128 << 20  # Horovod's default
 # Key of `distribution` -> the values that a backend allows, and the reason.
 Needs = Mapping[str, tuple[tuple[Any, ...], str]]
 
-
-@dataclass(frozen=True)
-class Backend:
-    """The facts about a backend that are needed before it is imported."""
-
-    rounds: bool = True  # groups of its ranks can exchange without the others
-    needs: Needs = field(default_factory=dict)
-
-
 _LAUNCHED_BY_GLOO = "needs gloo: its launcher starts the ranks, and tells them of others"
 _NO_CONTROL = "there is none to leave out; set true, or take another backend"
 
 
-def _strategy(name: str, backend: str, controller: str, **own_needs: tuple[tuple[Any, ...], str]) -> Backend:
-    """Return a backend of TensorFlow with its own needs and those of all. controller: the reason for needing gloo."""
+def _strategy(name: str, backend: str, controller: str, **own_needs: tuple[tuple[Any, ...], str]) -> Needs:
+    """Return the needs of a strategy of TensorFlow: its own and those of all. controller: why it needs gloo."""
     cannot, with_it = f"{name} cannot", f"with backend={backend}"
     needs = {
         "elastic": ((False,), f"{cannot} go on with other ranks; {with_it} set false"),
@@ -32,11 +22,11 @@ def _strategy(name: str, backend: str, controller: str, **own_needs: tuple[tuple
         "autotune": ((False,), f"it is Horovod's; {with_it} set false"),
         "controller": (("gloo",), f"backend={backend} {controller}"),
     }
-    return Backend(rounds=False, needs=needs | own_needs)
+    return needs | own_needs
 
 
-BACKENDS = {
-    "horovod": Backend(),
+BACKENDS: Mapping[str, Needs] = {
+    "horovod": {},
     "mwms": _strategy(
         "MultiWorkerMirroredStrategy",
         "mwms",
@@ -58,5 +48,5 @@ BACKENDS = {
         gradients=(("separate",), "the CPU averages variable by variable; with backend=ps_cpu set separate"),
         backward_passes_per_step=((1,), "batch normalisation on several devices cannot be in a loop; set 1"),
     ),
-    "none": Backend(),
+    "none": {},
 }

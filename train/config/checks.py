@@ -5,11 +5,12 @@ Also the check of the results folder, which every command makes before it measur
 
 import grp
 import math
+import operator
 import os
 import pwd
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from operator import attrgetter
@@ -17,6 +18,13 @@ from pathlib import Path
 from typing import Any
 
 _LISTED = 8
+# Name of a bound, its comparison of a value with the bound, and the bound as text.
+_BOUNDS = (
+    ("minimum", operator.ge, "{} or more"),
+    ("above", operator.gt, "above {}"),
+    ("maximum", operator.le, "at most {}"),
+    ("below", operator.lt, "below {}"),
+)
 
 
 class ConfigError(Exception):
@@ -62,31 +70,21 @@ class AllowedValues:
             return True
         if self.names:
             return value in self.names
-        return (
-            math.isfinite(value)
-            and (self.minimum is None or value >= self.minimum)
-            and (self.above is None or value > self.above)
-            and (self.maximum is None or value <= self.maximum)
-            and (self.below is None or value < self.below)
-        )
+        return math.isfinite(value) and all(holds(value, bound) for bound, holds, _ in self._bounds())
 
     def text(self) -> str:
         """Return the allowed values for an error message: "must be 0 or more and below 1"."""
         if self.names:
             return f"allowed are {', '.join(self.names)}"
-        return f"must be {self._range()}" + (f", or null for {self.null}" if self.null else "")
-
-    def _range(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
-        if self.minimum is not None and self.maximum is not None:
-            return f"{self.minimum:g} to {self.maximum:g}{unit}"
-        bounds = (
-            (self.minimum, f"{{:g}}{unit} or more"),
-            (self.above, f"above {{:g}}{unit}"),
-            (self.maximum, f"at most {{:g}}{unit}"),
-            (self.below, f"below {{:g}}{unit}"),
-        )
-        return " and ".join(form.format(bound) for bound, form in bounds if bound is not None)
+        bounds = " and ".join(form.format(f"{bound:g}{unit}") for bound, _, form in self._bounds())
+        return f"must be {bounds}" + (f", or null for {self.null}" if self.null else "")
+
+    def _bounds(self) -> Iterator[tuple[float, Callable[[Any, Any], bool], str]]:
+        """Yield the bounds that there are: each with its comparison, and as text."""
+        for name, holds, form in _BOUNDS:
+            if (bound := getattr(self, name)) is not None:
+                yield bound, holds, form
 
 
 def allow(**bounds: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Self, get_type_hints
 import msgspec
 
 from train.config import program
-from train.config.backends import BACKENDS, Backend
+from train.config.backends import BACKENDS
 from train.config.checks import LeftOut, Rule, allow, check, check_section
 from train.models import MODELS
 from train.models.applications import PRETRAINED
@@ -133,7 +133,7 @@ class Distribution:
 
     def rules(self) -> Iterator[Rule]:
         """Yield what elastic training and Adasum need, and what a strategy of TensorFlow cannot do."""
-        for key, (allowed, why) in self.kind.needs.items():
+        for key, (allowed, why) in BACKENDS[self.backend].items():
             yield getattr(self, key) in allowed, key, why
         if self.elastic:
             needed = {"backend": "horovod", "controller": "gloo", "allreduce": True, "autotune": False}
@@ -143,11 +143,6 @@ class Distribution:
             why = "op=adasum needs another; "
             yield self.controller == "mpi", "controller", why + "set mpi: Gloo has no Adasum"
             yield self.gradients == "separate", "gradients", why + "set separate: it weighs tensor by tensor"
-
-    @property
-    def kind(self) -> Backend:
-        """Return what the backend can do."""
-        return BACKENDS[self.backend]
 
     @property
     def is_strategy(self) -> bool:
@@ -322,12 +317,12 @@ class Tracking:
     group: str | None = None  # null: the experiment
 
 
-# Advice on a host with a user, with slots, or of another form: Horovod's launcher takes plain names.
-_HOST_ADVICE = (
-    "give the name alone, and the user in ~/.ssh/config: Host NAME, User USER",
-    "give the name alone, and the ranks of each host as ranks_per_node",
-    "a host is a name or an IPv4 address, over which ranks exchange, of letters, digits, dots, hyphens and underscores",
-)
+# Horovod's launcher takes plain names. Advice on a host with a user, with slots, or of another form.
+_HOST_ADVICE = {
+    r".*@": "give the name alone, and the user in ~/.ssh/config: Host NAME, User USER",
+    r"[^:]+:\d+$": "give the name alone, and the ranks of each host as ranks_per_node",
+    "": "a host is a name or an IPv4 address, over which ranks exchange, of letters, digits, dots, hyphens and _",
+}
 
 
 @dataclass(frozen=True)
@@ -360,13 +355,7 @@ class Launcher:
         duplicates = sorted({host for host in self.hosts if self.hosts.count(host) > 1})
         check(not duplicates, "launcher.hosts", ",".join(self.hosts), f"duplicate: {', '.join(duplicates)}")
         for host in self.hosts:
-            why = (
-                _HOST_ADVICE[0]
-                if "@" in host
-                else _HOST_ADVICE[1]
-                if re.match(r"[^:]+:\d+$", host)
-                else _HOST_ADVICE[2]
-            )
+            why = next(advice for form, advice in _HOST_ADVICE.items() if re.match(form, host))
             check(re.fullmatch(r"[A-Za-z0-9_][\w.-]*", host, re.ASCII) is not None, "launcher.hosts", host, why)
 
 

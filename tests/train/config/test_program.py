@@ -25,7 +25,6 @@ def test_hosts_with_their_processes():
     [
         (program.command_problem, "run -np {ranks} {}", ""),
         (program.command_problem, "", "give a command: make scaling COMMAND=..."),
-        (program.command_problem, "run {rank} {nodes}", "no placeholder: rank; allowed are {ranks}, {nodes}"),
         (program.command_problem, "run 'a", "No closing quotation; it is split"),
         (program.pattern_problem, None, ""),
         (program.pattern_problem, "done (", "not a regular expression"),
@@ -57,7 +56,6 @@ def test_the_configuration_names_the_key(key, value, problem):
         ("mpirun -np 4 ./lmp -in in.lj", "lmp"),
         ("horovodrun -np {ranks} python3 train/my_train.py --batch 3", "my_train"),
         ("bash -c 'OMP_NUM_THREADS=2 /opt/bin/solver.x > log'", "solver"),
-        ("program {ranks}", "program"),
         ("bash -c \"sed 's/^2/{ranks}/; 12s/a/b/' in > HPL.dat && mpirun -np {ranks} ls && cat HPL.out\"", "ls"),
         ("torchrun --standalone --nproc_per_node={ranks} train.py config/shakespeare.py", "train"),
         ("srun.real -n {ranks} /opt/shallow_water", "shallow_water"),  # sh is a shell

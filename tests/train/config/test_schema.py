@@ -24,7 +24,6 @@ FRUIT = ["dataset=fruit", "dataset.data_dir=/data"]
         (["nodes=0"], "nodes=0: must be 1 or more"),
         (["device=tpu"], "device=tpu: allowed are cpu, gpu"),
         (["precision=fp16"], "precision=fp16: .*with device=cpu allowed are fp32, bf16"),
-        (["optimizer.learning_rate_scaling=cubic"], "learning_rate_scaling=cubic: allowed are none, linear, sqrt"),
         (["batch_per_rank=null"], "batch_per_rank=None: give batch_per_rank or global_batch"),
         ([*STRONG, "global_batch=33"], "global_batch=33: must be a multiple of 2 ranks"),
         (["batch_per_rank=4", "global_batch=9", "nodes=2"], "global_batch=9: contradicts batch_per_rank=4 on 2 ranks"),
@@ -33,24 +32,15 @@ FRUIT = ["dataset=fruit", "dataset.data_dir=/data"]
         (["measure.epochs=2"], "measure.epochs=2: synthetic data has no epochs"),
         (["optimizer.warm_up_epochs=1"], "optimizer.warm_up_epochs=1.0: synthetic data has no epochs"),
         (["optimizer.learning_rate=inf"], "optimizer.learning_rate=inf: must be above 0 and finite"),
-        (["optimizer.momentum=1"], "optimizer.momentum=1.0: must be 0 or more and below 1"),
-        (["optimizer.label_smoothing=1"], "optimizer.label_smoothing=1.0: must be 0 or more and below 1"),
-        (["optimizer.weight_decay=-1"], "optimizer.weight_decay=-1.0: must be 0 or more"),
-        (["seed=-1"], "seed=-1: must be 0 or more"),
         (["model.name=vgg17"], "model.name=vgg17: allowed are .*vgg16, vgg19"),
         (["assumed=[optimizer.speed]"], "assumed=optimizer.speed: no such key"),
         (["dataset.training_samples=9"], "dataset.training_samples=.*synthetic data has no samples"),
-        (["dataset=digits", "dataset.validation_samples=0"], "dataset.validation_samples=0: must be 1 or more"),
         ([*SWEEP, "allreduce_sweep.smallest_bytes=1000"], "smallest_bytes=1000: must be a power of two, 32 bytes"),
         ([*SWEEP, "allreduce_sweep.largest_bytes=512"], "smallest_bytes=1024: must not be above largest_bytes=512"),
-        ([*SWEEP, "allreduce_sweep.min_timed=30"], "min_timed=30: must not be above max_timed=20"),
         ([*SWEEP, "nodes=1"], "nodes=1: an allreduce needs 2 ranks or more"),
         ([*SWEEP, "distribution.allreduce=false"], "an allreduce sweep needs backend=horovod and allreduce=true"),
         (["distribution.elastic=true"], "distribution.elastic=True: needs measure.epochs above 0"),
         (["distribution.elastic=true", "distribution.controller=mpi"], "controller=mpi: elastic training needs gloo"),
-        (["distribution.gradients=heap"], "distribution.gradients=heap: allowed are flat, grouped, separate"),
-        (["distribution.backward_passes_per_step=0"], "backward_passes_per_step=0: must be 1 or more"),
-        (["distribution.compression=zip"], "distribution.compression=zip: allowed are none, fp16"),
         (["distribution.op=adasum"], "distribution.controller=gloo: op=adasum needs another; set mpi"),
         ([*ADASUM, "distribution.gradients=flat"], "distribution.gradients=flat: op=adasum needs .* set separate"),
         ([*ADASUM, "nodes=3"], "distribution.op=adasum: needs a power of two of ranks, not 3; change nodes"),
@@ -63,36 +53,25 @@ FRUIT = ["dataset=fruit", "dataset.data_dir=/data"]
         ([*PS, "distribution.gradients=flat"], "gradients=flat: servers take gradients variable by variable"),
         ([*PS, "distribution.allreduce=false"], "allreduce=False: with backend=ps there is none to leave out"),
         ([*PS, "distribution.servers=3"], "distribution.servers=3: allowed are 1 to the number of ranks, 2"),
-        ([*PS, "distribution.servers_on=rack"], "distribution.servers_on=rack: allowed are workers, nodes"),
         ([*PS, *APART, "ranks_per_node=2"], "ranks_per_node=2: distribution.servers_on=nodes needs 1: all nodes have"),
         ([*PS, *APART, "device=gpu"], "device=gpu: distribution.servers_on=nodes needs cpu: a server computes nothing"),
         ([*PS, "measure.epochs=1", "dataset=digits"], "measure.epochs=1: distribution.backend=ps needs another"),
         ([*PS, "dataset=digits"], "dataset=digits: distribution.backend=ps needs another; its coordinator gives"),
         ([*PS, "measure.split=true"], "measure.split=True: distribution.backend=ps needs another"),
         ([*PS, "weights=imagenet"], "weights=imagenet: with distribution.backend=ps allowed is none"),
-        ([*PS_CPU, "distribution.allreduce=false"], "allreduce=False: with backend=ps_cpu there is none to leave out"),
         ([*PS_CPU, "distribution.backward_passes_per_step=2"], "passes_per_step=2: batch normalisation on several"),
-        ([*PS_CPU, "distribution.gradients=flat"], "gradients=flat: the CPU averages variable by variable"),
-        ([*MWMS, "distribution.port=80"], "distribution.port=80: must be 1024 to 65535, or null for free ones"),
-        ([*SWEEP, "distribution=mwms"], "an allreduce sweep needs backend=horovod and allreduce=true"),
-        (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
+        ([*MWMS, "distribution.port=80"], "distribution.port=80: must be 1024 or more and at most 65535, or null for"),
         (["launcher=ssh", "launcher.hosts=[a,b,a]"], "launcher.hosts=a,b,a: duplicate: a"),
-        (["launcher.time_limit_s=9"], "launcher.time_limit_s=9: must be 60 seconds or more, or null for twice"),
         (["system.link_mbit_per_s=100"], "link_mbit_per_s=100.0: needs launcher=emulated launcher.separate_networks"),
-        (["system.link_mbit_per_s=0"], "link_mbit_per_s=0.0: must be above 0 Mbit/s, or null for no limit"),
-        (["measure.usage_period_s=0.01"], "usage_period_s=0.01: must be 0.1 s or more, or null for no samples"),
-        (["container.name=lxc"], "container.name=lxc: allowed are none, docker, podman, singularity"),
         (["container.image=kit"], "container.image=kit: there is no container; choose container=docker"),
         (["container=singularity", "container.mpi_home=mpi"], "container.mpi_home=mpi: must be an absolute path"),
         (["dataset=fruit"], "data_dir=None: give the folder that holds fruit, as DATA_DIR=/data/fruit; docs/data.md"),
-        (["dataset=cifar10", "dataset.on_damaged=ignore"], "dataset.on_damaged=ignore: allowed are skip, error"),
-        (["dataset.validation_fraction=1"], "dataset.validation_fraction=1.0: must be 0 or more and below 1"),
-        ([*FRUIT, "dataset.augmentation.zoom_in_fraction=20"], "zoom_in_fraction=20.0: must be 0 to 1"),
-        ([*FRUIT, "dataset.augmentation.shift_fraction=5"], "augmentation.shift_fraction=5.0: must be 0 to 1"),
-        ([*FRUIT, "dataset.augmentation.fill=mirror"], "augmentation.fill=mirror: allowed are nearest, zero"),
+        (
+            [*FRUIT, "dataset.augmentation.zoom_in_fraction=20"],
+            "zoom_in_fraction=20.0: must be 0 or more and at most 1",
+        ),
         ([*FRUIT, "dataset.augmentation.colour=1"], "augmentation.colour: no such key; allowed here are .*zoom_in"),
         (["weights=imagenet", "container=podman"], "weights=imagenet: a container has no folder for them"),
-        (["model.train_layers=last"], r"model\.train_layers=last: allowed are all, classifier"),
     ],
 )
 def test_bad_values_are_named_with_what_is_allowed(overrides, message):
@@ -102,18 +81,11 @@ def test_bad_values_are_named_with_what_is_allowed(overrides, message):
 
 @pytest.mark.parametrize("backend", ["mwms", "ps", "ps_cpu"])
 @pytest.mark.parametrize(
-    ("key", "value", "why"),
-    [
-        ("elastic", "True", "Strategy cannot go on with other ranks"),
-        ("compression", "fp16", "Strategy cannot compress"),
-        ("op", "adasum", "Strategy cannot combine gradients by Adasum"),
-        ("autotune", "True", "it is Horovod's"),
-        ("controller", "mpi", "backend={backend} (needs gloo|starts one process)"),
-    ],
+    "setting", ["elastic=True", "compression=fp16", "op=adasum", "autotune=True", "controller=mpi"]
 )
-def test_settings_of_horovod_alone_are_refused_with_every_strategy(backend, key, value, why):
-    with pytest.raises(ConfigError, match=f"{key}={value}: .*{why.format(backend=backend)}"):
-        load([f"distribution={backend}", "nodes=2", f"distribution.{key}={value}"])
+def test_settings_of_horovod_alone_are_refused_with_every_strategy(backend, setting):
+    with pytest.raises(ConfigError, match=f"{setting}: .*backend={backend}"):
+        load([f"distribution={backend}", "nodes=2", f"distribution.{setting}"])
 
 
 @pytest.mark.parametrize("overrides", [[*STRONG, "global_batch=33"], [*PS, "distribution.servers=3"]])
@@ -173,7 +145,6 @@ def test_fixed_work_shares_its_steps_out():
 @pytest.mark.parametrize(
     ("overrides", "image"),
     [
-        (["container=podman"], "kit:cpu"),
         (["container=docker", "device=gpu"], "kit:cuda"),
         (["container=singularity", "container.mpi_home=/opt/mvapich2"], "images/kit-mvapich2.sif"),
         (["container=podman", "container.image=ours:1"], "ours:1"),
@@ -208,7 +179,6 @@ def test_names_and_addresses_are_hosts():
         ("root@n1", r"launcher.hosts=root@n1: give the name alone, and the user in ~/.ssh/config"),
         ("'fd00::2'", "launcher.hosts=fd00::2: a host is a name or an IPv4 address, over which ranks exchange"),
         ("'n1:2'", "launcher.hosts=n1:2: give the name alone, and the ranks of each host as ranks_per_node"),
-        ("'fe80::1%eth0'", "a host is a name or an IPv4 address"),
         ("'-oProxyCommand=x'", "a host is a name or an IPv4 address"),
         ("1e3", r"a name that looks like a number needs quotes: launcher.hosts=\['1e3'\]"),
     ],

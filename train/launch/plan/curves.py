@@ -121,7 +121,7 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
     if config.dataset.name != "synthetic" and not config.measure.split:
         return f"dataset.name={config.dataset.name}: reading ahead would cross from one window into the next"
     for settings in (point.config.distribution for point in group):
-        if not settings.kind.rounds:
+        if settings.is_strategy or settings.in_one_process:
             return f"distribution.backend={settings.backend}: its ranks work all together, not in groups"
     for point in group:
         controller = point.config.distribution.controller
