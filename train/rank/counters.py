@@ -37,26 +37,11 @@ class Counter:
 
 
 @dataclass(frozen=True)
-class EnergyReading:
-    """The counters of energy at one moment."""
-
-    processors: tuple[Counter, ...] = ()  # of each package of the host; empty if they cannot be read
-    gpu: GpuCount = NOT_COUNTED
-
-
 class Meter:
-    """Reads the energy counters of a rank."""
+    """The energy counters that a rank reads: this takes well under a millisecond."""
 
-    def __init__(self, processors: bool = False, gpu: Callable[[], GpuCount] | None = None) -> None:
-        """Choose the counters.
-
-        processors: those of the host; one rank reads them. gpu: reads the rank's GPU, from `gpus.count_reader`.
-        """
-        self._processors, self._gpu = processors, gpu or (lambda: NOT_COUNTED)
-
-    def read(self) -> EnergyReading:
-        """Return the counters now. Reading them takes well under a millisecond."""
-        return EnergyReading(tuple(energy_counters(POWER)) if self._processors else (), self._gpu())
+    processors: bool = False  # those of the host, which one of its ranks reads
+    gpu: Callable[[], GpuCount] | None = None  # reads the rank's GPU, from `gpus.count_reader`
 
 
 def energy_counters(power: Path = POWER) -> list[Counter]:
@@ -121,7 +106,8 @@ class Reading:
     busy_s: float
     steal_s: float
     threads_s: Mapping[str, tuple[float, float]]  # by id: CPU time, and time in which it was ready but did not run
-    energy: EnergyReading
+    processors: Sequence[Counter]  # of each package of the host; empty if they cannot be read
+    gpu: GpuCount
 
 
 def read(meter: Meter) -> Reading | None:
@@ -129,7 +115,15 @@ def read(meter: Meter) -> Reading | None:
     if not STAT.exists():
         return None
     busy_s, steal_s = core_times(STAT.read_text(), affinity.usable_cores())
-    return Reading(time.perf_counter(), time.process_time(), busy_s, steal_s, thread_times(), meter.read())
+    return Reading(
+        at_s=time.perf_counter(),
+        own_s=time.process_time(),
+        busy_s=busy_s,
+        steal_s=steal_s,
+        threads_s=thread_times(),
+        processors=energy_counters(POWER) if meter.processors else [],
+        gpu=meter.gpu() if meter.gpu else NOT_COUNTED,
+    )
 
 
 def since(begin: Reading | None, meter: Meter) -> CoreUse | None:
@@ -144,9 +138,9 @@ def since(begin: Reading | None, meter: Meter) -> CoreUse | None:
         steal_s=end.steal_s - begin.steal_s,
         delay_s=delay_s(begin.threads_s, end.threads_s, len(affinity.usable_cores())),
         frequency_mhz=frequency_mhz(affinity.usable_cores()),
-        energy_j=processors_j(begin.energy.processors, end.energy.processors),
-        gpu_energy_j=gpu_j(begin.energy.gpu.energy_j, end.energy.gpu.energy_j),
-        gpu_clock_mhz=end.energy.gpu.clock_mhz,
+        energy_j=processors_j(begin.processors, end.processors),
+        gpu_energy_j=gpu_j(begin.gpu.energy_j, end.gpu.energy_j),
+        gpu_clock_mhz=end.gpu.clock_mhz,
     )
 
 

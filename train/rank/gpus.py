@@ -124,7 +124,6 @@ def use_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
     """Return a function that reads the use of a GPU; it returns UNKNOWN without a driver or such a GPU.
 
     NVML stays open until the process ends. A driver that hangs holds up the caller: call it from a separate process.
-
     gpu: as in CUDA_VISIBLE_DEVICES: an index, the UUID of a GPU (`GPU-...`) or its beginning, or that of a MIG instance
     (`MIG-...`). NVML numbers GPUs by PCI bus; CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID, or if all are of one model.
     """

@@ -3,15 +3,13 @@
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from train.rank import counters
 from train.record.record import GpuState, HostState
 
-_CPUS = Path("/sys/devices/system/cpu")
-_NODES = Path("/sys/devices/system/node")
-_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _CPUINFO = Path("/proc/cpuinfo")
 # Instruction sets for which oneDNN and Eigen have special kernels, by the names of /proc/cpuinfo.
 _SPEED_FLAGS = (
@@ -22,44 +20,27 @@ BF16_FLAGS = ("avx512_bf16", "amx_bf16")  # either of them multiplies bfloat16 i
 _NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")  # the last number of a text, with the text before and after it
 
 
-def state(cores: Collection[int], gpus: list[GpuState], gpu_topology: str | None) -> HostState:
+def state(
+    cores: Collection[int], gpus: list[GpuState], gpu_topology: str | None, kernel: Path = Path("/sys")
+) -> HostState:
     """Return the state of this machine, with these GPUs. cores: those that the job may use."""
+    cpus, nodes = kernel / "devices/system/cpu", kernel / "devices/system/node"
+    governors = {_read(cpus / f"cpu{core}/cpufreq/scaling_governor") or "" for core in cores}
+    smt = _read(cpus / "smt/active")
+    huge_pages = re.search(r"\[(\w+)\]", _read(kernel / "kernel/mm/transparent_hugepage/enabled") or "")
     return HostState(
-        governor=governor(cores),
-        frequency_mhz=counters.frequency_mhz(cores),
-        frequency_max_mhz=counters.frequency_mhz(cores, "cpuinfo_max_freq"),
-        smt=smt(),
-        numa_nodes=numa_nodes(),
-        transparent_huge_pages=huge_pages(),
+        governor=None if "" in governors else ", ".join(sorted(governors)) or None,
+        frequency_mhz=counters.frequency_mhz(cores, clocks=cpus),
+        frequency_max_mhz=counters.frequency_mhz(cores, "cpuinfo_max_freq", cpus),
+        smt=None if smt is None else smt == "1",
+        numa_nodes=len([path for path in nodes.glob("node*") if re.fullmatch(r"node\d+", path.name)]) or None,
+        transparent_huge_pages=huge_pages[1] if huge_pages else None,
         load=os.getloadavg()[0],
         cpu_flags=cpu_flags(),
         gpus=gpus,
         gpu_topology=gpu_topology,
         energy_unknown=counters.why_no_energy(),
     )
-
-
-def governor(cores: Collection[int], cpus: Path = _CPUS) -> str | None:
-    """Return the governor of these cores' clocks: powersave, performance, ...; several if they differ."""
-    governors = {_read(cpus / f"cpu{core}/cpufreq/scaling_governor") for core in cores}
-    return None if None in governors else ", ".join(sorted(name for name in governors if name)) or None
-
-
-def smt(cpus: Path = _CPUS) -> bool | None:
-    """Return whether several hardware threads of a core are in use."""
-    active = _read(cpus / "smt/active")
-    return None if active is None else active == "1"
-
-
-def numa_nodes(nodes: Path = _NODES) -> int | None:
-    """Return how many NUMA nodes the machine has."""
-    return len([path for path in nodes.glob("node*") if re.fullmatch(r"node\d+", path.name)]) or None
-
-
-def huge_pages(enabled: Path = _HUGE_PAGES) -> str | None:
-    """Return when memory gets huge pages automatically: always, madvise or never, which the kernel has in brackets."""
-    chosen = re.search(r"\[(\w+)\]", _read(enabled) or "")
-    return chosen[1] if chosen else None
 
 
 def cpu_flags(cpuinfo: Path = _CPUINFO) -> list[str]:
@@ -140,20 +121,12 @@ def _family(head: str, tail: str, digits: int, numbers: list[int]) -> str:
     """Return hosts that differ in their number alone as text; digits: of the number, at least; 0: there is none."""
     if digits == 0:
         return head
-    texts = [f"{first:0{digits}}" + (f"-{last:0{digits}}" if last > first else "") for first, last in _runs(numbers)]
+    texts = []
+    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):  # the same for consecutive numbers
+        members = [number for _, number in run]
+        texts.append(f"{members[0]:0{digits}}" + (f"-{members[-1]:0{digits}}" if len(members) > 1 else ""))
     inner = ",".join(texts)
     return f"{head}{inner}{tail}" if len(numbers) == 1 else f"{head}[{inner}]{tail}"
-
-
-def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of each run of consecutive numbers; `numbers` ascend."""
-    first = last = numbers[0]
-    for number in numbers[1:]:
-        if number > last + 1:
-            yield first, last
-            first = number
-        last = number
-    yield first, last
 
 
 def hosts_by_text(texts: Iterable[tuple[str, str]]) -> Mapping[str, str]:

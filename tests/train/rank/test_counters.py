@@ -37,7 +37,7 @@ def test_a_loop_of_this_process_is_its_own_time(monkeypatch):
     used = counters.since(begin, Meter())
     assert 0.2 <= used.own_s <= used.wall_s + 0.01
     assert used.busy_s > 0.15  # in ticks
-    assert used.energy_j is None
+    assert (used.energy_j, used.gpu_energy_j) == (None, None)  # this rank is not to count them
 
 
 def test_spans_are_added_and_an_unknown_one_leaves_the_sum_unknown():
@@ -67,26 +67,10 @@ def test_threads_that_end_and_kernels_that_do_not_count_are_left_out(tmp_path):
     assert counters.thread_times(tmp_path / "nowhere") == {}
 
 
-def test_clocks_are_the_mean_of_the_cores(tmp_path):
-    for core, clock in ((0, "2000000"), (1, "3000000")):
-        (tmp_path / f"cpu{core}/cpufreq").mkdir(parents=True)
-        (tmp_path / f"cpu{core}/cpufreq/scaling_cur_freq").write_text(f"{clock}\n")
-    assert counters.frequency_mhz([0, 1], clocks=tmp_path) == 2500.0
-    assert counters.frequency_mhz([0, 2], clocks=tmp_path) is None
-
-
 def test_steal_at_the_start_is_a_share_of_the_time_of_all_cores():
     assert counters.steal_fraction((10.0, 1.0), (14.0, 1.5), cores=2) == pytest.approx(0.5 / 8)
     assert counters.steal_fraction((10.0, 1.0), (10.0, 1.0), cores=2) is None
     assert counters.steal_fraction(None, (14.0, 1.5), cores=2) is None
-
-
-@counted
-def test_the_steal_of_this_machine_is_a_fraction():
-    begin = counters.steal([0])
-    while (end := counters.steal([0]))[0] == begin[0]:
-        pass
-    assert 0 <= counters.steal_fraction(begin, end, 1) <= 1
 
 
 RANGE_J = 262_143.328850  # of an Intel server
@@ -109,10 +93,8 @@ def power(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_each_package_counts_once_and_only_where_a_rank_is_to_count_the_host(power):
+def test_each_package_counts_once(power):
     assert counters.energy_counters(power) == [Counter(5.0, RANGE_J), Counter(7.0, RANGE_J)]
-    assert Meter(processors=True).read().processors == tuple(counters.energy_counters(power))
-    assert Meter().read() == counters.EnergyReading()
     (power / "amd-rapl:0").mkdir()
     count(power, "amd-rapl:0", 1.5)
     assert counters.energy_counters(power)[0] == Counter(1.5, None)
@@ -134,18 +116,12 @@ def test_a_counter_that_wrapped_is_continued_and_unknown_without_its_range():
     assert counters.processors_j([Counter(9.0, None)], [Counter(5.0, None)]) is None
     assert counters.processors_j([], []) is None
     assert counters.processors_j(begin, end[:1]) is None  # a counter has gone
-
-
-def test_a_gpu_that_does_not_count_or_was_reset():
-    for begin, end, used in ((None, 1.0, None), (1.0, None, None), (5.0, 1.0, None), (1.0, 1.5, 0.5)):
-        assert counters.gpu_j(begin, end) == used
+    assert [counters.gpu_j(*joules) for joules in ((None, 1.0), (5.0, 1.0), (1.0, 1.5))] == [None, None, 0.5]
 
 
 def test_the_reason_why_no_energy_can_be_read(power, tmp_path):
     assert counters.why_no_energy(power) is None
     assert "no RAPL counter in" in counters.why_no_energy(tmp_path / "nowhere")
-    (empty := tmp_path / "empty").mkdir()
-    assert "a virtual machine" in counters.why_no_energy(empty)
     (power / "intel-rapl:1/energy_uj").write_text("nothing\n")
     assert counters.energy_counters(power) == []
     assert "intel-rapl:1/energy_uj: invalid literal" in counters.why_no_energy(power)

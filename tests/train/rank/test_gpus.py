@@ -3,7 +3,6 @@
 The fake answers as NVML's documentation says, with the errors of pynvml.
 """
 
-import time
 from types import SimpleNamespace
 
 import pynvml
@@ -109,19 +108,13 @@ def driver(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_another_process_asks_the_driver_which_may_crash_it(driver):
+def test_another_process_asks_the_driver_which_may_crash_it_or_hang(driver, capfd):
     driver("pass")
     assert [state.name for state in gpus.query(timeout_s=240).states] == ["GPU 0", "GPU 1"]
     driver("os.abort()")
     assert gpus.names() == []
-
-
-@pytest.mark.slow
-def test_a_driver_that_hangs_is_not_waited_for(driver, capfd):
     driver("time.sleep(600)")
-    began = time.monotonic()
     assert gpus.query(timeout_s=0.5).states == []
-    assert time.monotonic() - began < 300
     assert "NVIDIA's driver did not answer within 0.5 s" in capfd.readouterr().err
 
 
@@ -144,7 +137,6 @@ def test_a_gpu_is_found_by_index_and_uuid(gpu, expected):
     ("gpu", "count"),
     [
         ("1", GpuCount(123.456, 1189.0)),
-        (SECOND, GpuCount(123.456, 1189.0)),
         ("0", GpuCount(None, 1189.0)),
         (INSTANCE, GpuCount(None, 1189.0)),
         ("2", gpus.NOT_COUNTED),

@@ -22,9 +22,7 @@ def test_ranks_share_the_cores_of_their_node_and_go_round_where_these_are_too_fe
     assert rank_cores(range(8), 2, 2) == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert rank_cores([4, 9], 2, 1, ranks=1) == [[4]]  # a single node gets no more than one of many
     assert rank_cores([0, 1], 8, 1) == [[0], [1]] * 4
-
-
-def test_a_rank_that_its_launcher_has_bound_keeps_its_cores():
+    # Those to which its launcher has bound it.
     assert placement.cores_of_rank([6, 7], local_rank=3, ranks_per_node=4, cores_per_node=8, threads=2) == [6, 7]
 
 

@@ -50,7 +50,7 @@ ON_ONE_HOST = with_changes(GOOD, rank_2={"host": host("a"), "cores": (4,)}, rank
     [
         (ON_ONE_HOST, ["4 ranks run on 1 host (a)", "srun --nodes=2 --ntasks-per-node=2"]),
         (ON_ONE_HOST[:3] + GOOD[3:], ["a 3, b 1"]),
-        (with_changes(GOOD, rank_1={"cores": (1, 2)}), ["a: its 2 ranks need 4 cores and may use 3.", "task=2"]),
+        ([replace(rank, cores=(0, 1)) for rank in GOOD], ["a, b: its 2 ranks need 4 cores and may use 2.", "task=2"]),
         ([replace(rank, gpu=gpu) for rank, gpu in zip(GOOD, "0001", strict=True)], ["a: 2 ranks share 1 GPU."]),
         (with_changes(GOOD, rank_3=OPEN_MPI), ["None, Open MPI v4.1.4"]),
     ],
@@ -78,21 +78,13 @@ def test_by_hand_the_variables_of_a_slurm_step_give_the_number_of_hosts(config):
     assert hosts_of_step(config, {"SLURM_STEP_NUM_NODES": "4"}) == 2
 
 
-def test_a_problem_of_256_hosts_is_reported_once():
-    config = load(["experiment=weak_scaling", "model=tiny", "nodes=256", "ranks_per_node=2"])
-    ranks = [present(2 * node + local, f"n{node}", (0, 1)) for node in range(256) for local in (0, 1)]
-    [problem] = misplaced(ranks, config, hosts=256)
-    assert problem.startswith("n[0-255]: its 2 ranks need 4 cores and may use 2.")
-
-
-def test_heterogeneous_hardware_is_noted():
+def test_what_some_hosts_lack_is_noted():
     assert roll_call.remarks([host("a"), host("b")], load([])) == []
     [output] = roll_call.remarks([host("a"), host("b", cores=8), host("c", cores=8)], load([]))
     assert output.endswith("slowest host: a: 4 cores, Xeon, no GPU; b, c: 8 cores, Xeon, no GPU")
-
-
-def test_a_precision_that_hosts_emulate_is_noted_for_each_of_them():
-    hosts = [host("a", flags=["avx512_bf16"]), host("b", flags=["avx2"]), host("c")]
+    # A precision that some emulate.
+    hosts = [host("a", flags=["avx512_bf16"]), host("b", flags=["avx2", "amx_tile"]), host("c")]
+    hosts.append(host("d", flags=["amx_bf16"]))
     [output] = roll_call.remarks(hosts, load(["precision=bf16"]))
     assert "precision=bf16 is emulated on b: the processor has neither AVX512_BF16 nor AMX_BF16" in output
     for overrides in ([], ["precision=bf16", "device=gpu"]):
@@ -155,9 +147,7 @@ def test_ranks_that_differ_from_the_launcher_are_named(config):
 
     launcher = Details({"nodes": 3}, FILES)
     problem, _ = hold(config, GOOD[:1], DETAILS[:1], config_hash="another", launcher=launcher)
-    assert problem == (
-        "rank 0 (a): another configuration than the launcher: model.name=tiny instead of None, nodes=2 instead of 3"
-    )
+    assert problem.endswith("configuration than the launcher: model.name=tiny instead of None, nodes=2 instead of 3")
 
 
 def test_elastic_training_continues_on_fewer_hosts(config):

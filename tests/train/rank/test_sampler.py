@@ -14,11 +14,6 @@ from train.rank.gpus import UNKNOWN, GpuUse
 from train.record import summary
 
 
-def test_lines_become_samples_that_count_from_the_launch():
-    lines = ["[1005.25, 3.5, 4096, null, null]", "[1006.25, 4.5, 8192, 0.87, 1048576]"]
-    assert sampler.parsed_samples(lines, 1000.0) == [(5.25, 3.5, 4096, None, None), (6.25, 4.5, 8192, 0.87, 1048576)]
-
-
 def test_a_sample_has_the_use_of_the_process_and_of_its_gpu():
     begin = time.time()
     sample = next(sampler.samples(os.getpid(), 1.0, lambda: GpuUse(0.87, 2**30)))
@@ -34,15 +29,6 @@ def test_a_clock_that_is_set_moves_no_sample(monkeypatch):
     first, *_ = next(taken)
     monkeypatch.setattr(sampler.time, "time", lambda: first - 3600.0)
     assert first < next(taken)[0] < first + 60
-
-
-@pytest.mark.slow
-def test_samples_end_with_their_process():
-    ended = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    taken = sampler.samples(ended.pid, 0.01, lambda: UNKNOWN)
-    next(taken)
-    ended.communicate()
-    assert list(taken) == []
 
 
 @pytest.mark.slow
