@@ -17,7 +17,6 @@ class Data(Protocol):
     """The data of one rank. Images (batch, size, size, channels), float32, 0 to 1; labels (batch,), integers from 0."""
 
     step_batch: int  # images that this rank takes in a step
-    steps_per_epoch: int | None  # the same on every rank; None: the data has no epochs
     dropped_samples: int  # per epoch, of all ranks together: less than one global batch
     fingerprint: str  # of the samples: the ranks must agree; empty if each rank generates its own
     class_names: Sequence[str]  # by label; empty if classes have only numbers
@@ -33,7 +32,10 @@ class Data(Protocol):
         """Return batches with a weight per sample, 0 for padding: as many on every rank; in total each sample once."""
 
     def steps_left(self, used: int) -> int:
-        """Return how many steps of the epoch are left after its first `used` samples: the same on every rank."""
+        """Return how many steps of the epoch are left after its first `used` samples: the same on every rank.
+
+        0 if the data have no epochs.
+        """
 
     def share_out(self, rank: int, ranks: int) -> None:
         """Read the share of rank `rank` of `ranks` from now on."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,7 +95,11 @@ def _find_records(config: RunConfig, root: Path, part: str) -> Records:
         damage = f"{len(missing)} of {total} {part} files missing: {listed(missing)}"
         notes.append(reader.damage_note(config, damage))
     paths = [shards[number] for number in sorted(shards)]
-    contents = _all_offsets(paths)
+    try:
+        with ThreadPoolExecutor(_READERS) as pool:
+            contents = list(pool.map(offsets, paths))
+    except OSError as error:
+        raise ConfigError(f"{error.filename}: {error.strerror}") from error
     short = [
         f"{path.name} (after {len(begins)} records, {rest} bytes)"
         for path, (begins, rest) in zip(paths, contents, strict=True)
@@ -105,15 +110,6 @@ def _find_records(config: RunConfig, root: Path, part: str) -> Records:
         notes.append(reader.damage_note(config, damage))
     counts = np.array([len(begins) for begins, _ in contents], np.int64)
     return Records(paths, counts, np.concatenate([begins for begins, _ in contents]), notes, len(missing) + len(short))
-
-
-def _all_offsets(paths: list[Path]) -> list[tuple[np.ndarray, int]]:
-    """Return what `offsets` returns for each file. Raises ConfigError."""
-    try:
-        with ThreadPoolExecutor(_READERS) as pool:
-            return list(pool.map(offsets, paths))
-    except OSError as error:
-        raise ConfigError(f"{error.filename}: {error.strerror}") from error
 
 
 def _read(path: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
@@ -144,13 +140,9 @@ def _check_first_records(config: RunConfig, records: Records) -> None:
 
     starts = np.cumsum(records.counts) - records.counts
     for path, start, count in zip(records.paths, starts, records.counts, strict=True):
-        if not count:
-            continue
-        try:
-            record = _read(tf.constant(str(path)), tf.constant(records.offsets[start])).numpy()
-        except tf.errors.DataLossError:
-            continue  # one damaged record, which is named when it is read
-        _check_record(config, path, record)
+        if count:
+            with suppress(tf.errors.DataLossError):  # one damaged record, which is named when it is read
+                _check_record(config, path, _read(tf.constant(str(path)), tf.constant(records.offsets[start])).numpy())
 
 
 def _check_record(config: RunConfig, path: Path, record: bytes) -> None:

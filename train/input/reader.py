@@ -128,18 +128,6 @@ def damage_note(config: RunConfig, damage: str) -> str:
     return damage
 
 
-def _steps_per_epoch(config: RunConfig, parts: Parts) -> int:
-    """Return the number of global batches that the training part fills. Raises ConfigError if none."""
-    global_batch, samples = config.global_batch or 0, parts.training.samples
-    if global_batch > samples:
-        raise ConfigError(
-            f"global_batch={global_batch}: {config.dataset.name} has {samples} training samples"
-            + (f" in {config.dataset.data_dir}" if config.dataset.files else "")
-            + "; ".join(["; allowed is up to that", *parts.notes])
-        )
-    return samples // global_batch
-
-
 def epoch_order(samples: int, seed: int, epoch: int) -> np.ndarray:
     """Return the order of all samples in one epoch, whatever the number of ranks: a permutation of shape (samples,)."""
     return np.random.default_rng([seed, epoch]).permutation(samples)
@@ -186,8 +174,13 @@ class Reader:
         )
         self._config, self._rank, self._ranks, self.parts = config, rank, config.processes, parts
         self.step_batch = config.step_batch
-        self.steps_per_epoch = _steps_per_epoch(config, parts)
-        self.dropped_samples = parts.training.samples - self.steps_per_epoch * (config.global_batch or 0)
+        self.steps_per_epoch, self.dropped_samples = divmod(parts.training.samples, config.global_batch or 1)
+        if not self.steps_per_epoch:
+            where = f" in {config.dataset.data_dir}" if config.dataset.files else ""
+            raise ConfigError(
+                f"global_batch={config.global_batch}: {config.dataset.name} has {parts.training.samples} training "
+                f"samples{where}; {'; '.join(['allowed is up to that', *parts.notes])}"
+            )
         self.fingerprint = fingerprint(parts.training.fingerprint, parts.validation.fingerprint)
         self.class_names = parts.class_names
         self.notes = parts.notes

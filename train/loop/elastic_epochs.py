@@ -83,24 +83,19 @@ class Committed(State):
         super().sync()
 
 
-def change(before: Sequence[str], after: Sequence[str]) -> str:
-    """Return the change between two lists of the hosts of all ranks as text."""
-    lost, added = Counter(before) - Counter(after), Counter(after) - Counter(before)
-    texts = [f"lost {host}" for host in sorted(lost)] + [f"{host} came" for host in sorted(added)]
-    return ", ".join(texts)
-
-
 def resized(state: Committed, hosts: tuple[str, ...], at_s: float) -> tuple[GroupChange, ...]:
     """Return all changes of the ranks until they are on these hosts, `at_s` seconds after the launch of the job."""
     if not state.hosts or hosts == state.hosts:
         return state.resizes
+    lost, added = Counter(state.hosts) - Counter(hosts), Counter(hosts) - Counter(state.hosts)
+    changes = [*(f"lost {host}" for host in sorted(lost)), *(f"{host} came" for host in sorted(added))]
     latest = GroupChange(
         at_s=at_s,
         epoch=len(state.progress.epochs) + 1,
         step=state.progress.steps_before,
         ranks_before=len(state.hosts),
         ranks_after=len(hosts),
-        cause=change(state.hosts, hosts),
+        cause=", ".join(changes),
     )
     return (*state.resizes, latest)
 

@@ -42,12 +42,11 @@ class Learner:
     def _build(self) -> None:
         config, distribution, data = self._config, self._distribution, self.data
         data.share_out(distribution.rank, distribution.size)
-        steps_per_epoch = None if data.steps_per_epoch is None else data.steps_left(0)
         passes = config.distribution.backward_passes_per_step
         batches = distribution.size * config.towers * passes
         with distribution.scope():
             self.optimizer = step.make_optimizer(
-                config.optimizer, batches, config.precision, self.model, steps_per_epoch
+                config.optimizer, batches, config.precision, self.model, data.steps_left(0)
             )
         smoothing = config.optimizer.label_smoothing
         [self.train_step] = step.make_train_steps(self.model, self.optimizer, [distribution], smoothing, passes)

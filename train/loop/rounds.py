@@ -126,7 +126,7 @@ def _measure_rooflines(context: Context, runner: WindowRunner, brief: bool = Fal
     their speed for seconds.
     """
     for index in roofline.arms_to_measure(context.config):
-        runner.measure_roofline(context, index, brief)
+        runner.measure_roofline(index, brief)
 
 
 def _check_stall_shutdown(longest_s: float) -> None:

@@ -174,14 +174,11 @@ class WindowRunner:
 
     def __init__(self, context: Context, learner: Learner) -> None:
         """Make the steps of the arms; they are traced when they first run."""
-        self.all_ranks, self._core_sets, self._gate = context.all_ranks, context.core_sets, context.gate
-        self._config_arms, self._join_in_turn = context.config.launch.rounds, context.config.launch.join_in_turn
+        self._context, self.all_ranks, self._config_arms = context, context.all_ranks, context.config.launch.rounds
         self.arms = local_arms(context, learner)
         self._restore = restoring(learner.variables())
         self._traced: set[int] = set()  # the steps that have run, by their identity
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
-        self._on_cpu = context.config.device == "cpu"
-        self._meter = context.meter
         self.exchanges = local_exchanges(context, learner, self.arms)
 
     def trace(self) -> None:
@@ -193,7 +190,7 @@ class WindowRunner:
         """
         exchanged = {arm.batch_per_rank for arm in self._config_arms if is_exchanged(arm)}
         sizes = [self._config_arms[0].batch_per_rank]
-        if self._join_in_turn:
+        if self._context.config.launch.join_in_turn:
             alone = [arm.batch_per_rank for arm in self._config_arms if not is_exchanged(arm)]
             sizes += [size for size in alone if size in exchanged]
         for size in dict.fromkeys(sizes):
@@ -226,7 +223,7 @@ class WindowRunner:
         Arms that measure at the same time run a part of the window on the cores of each.
         """
         parts: list[_Part] = []
-        for cores in self._core_sets if len(arms) > 1 else [None]:
+        for cores in self._context.core_sets if len(arms) > 1 else [None]:
             if cores is not None:
                 placement.move(cores)
             if part := self._measure(arms, steps):
@@ -235,7 +232,8 @@ class WindowRunner:
             return None, True
         index = next(index for index in arms if self.arms[index])
         times = [time_s for part in parts for time_s in part.steps.times_s]
-        compute_times = [time_s for part in parts for time_s in part.steps.compute_times_s] if self._on_cpu else []
+        on_cpu = self._context.config.device == "cpu"
+        compute_times = [time_s for part in parts for time_s in part.steps.compute_times_s] if on_cpu else []
         cores_used = counters.total([part.cores for part in parts])
         finite = all(math.isfinite(float(loss)) for part in parts for loss in part.steps.losses)
         return Window(number, index, sum(part.window_s for part in parts), times, compute_times, cores_used), finite
@@ -260,12 +258,12 @@ class WindowRunner:
             window_s = time.perf_counter() - begin
         return Window(number, index, window_s, times_s)
 
-    def measure_roofline(self, context: Context, index: int, brief: bool) -> None:
+    def measure_roofline(self, index: int, brief: bool) -> None:
         """Measure the roofline of the ranks of an arm."""
         self._wait_until_ready((index,))
         if arm := self.arms[index]:
             with arm.group.joined():
-                roofline.measure(context, arm.group, index, brief)
+                roofline.measure(self._context, arm.group, index, brief)
         self.all_ranks.barrier()
 
     def _prepare(self, arms: ArmSet) -> None:
@@ -279,7 +277,7 @@ class WindowRunner:
         """Wait until all ranks, and the links between them, are ready for these arms."""
         rates = [arm.link_mbit_per_s for arm in self._config_arms]
         if self.all_ranks.rank == 0 and self.limited and len(set(rates)) > 1:
-            self._gate.use_link(rates[arms[0]])
+            self._context.gate.use_link(rates[arms[0]])
         self.all_ranks.barrier()
 
     def _local_arm(self, arms: ArmSet) -> LocalArm | None:
@@ -309,13 +307,13 @@ class WindowRunner:
 
     def _timed(self, arm: LocalArm, batches: Batches, steps: int, ranks: AllRanks) -> _Part:
         """Run timed steps between two barriers of these ranks: nothing else is between them."""
-        reading = counters.read(self._meter)
+        reading = counters.read(self._context.meter)
         ranks.barrier()
         begin = time.perf_counter()
         timed = run_steps(arm.step, batches, steps)
         ranks.barrier()
         window_s = time.perf_counter() - begin
-        return _Part(window_s, timed, counters.since(reading, self._meter))
+        return _Part(window_s, timed, counters.since(reading, self._context.meter))
 
 
 def restoring(variables: Sequence[tf.Variable]) -> Callable[[], None]:

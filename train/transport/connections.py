@@ -225,9 +225,7 @@ class Channel:
         self._own, self._other = (b"connect", b"accept") if is_caller else (b"accept", b"connect")
 
     def send(self, message: bytes) -> None:
-        """Send a message. Raises OSError if the other end is gone, ValueError if the message is too long."""
-        if len(message) > MAX_BYTES:
-            raise ValueError(f"a message of {len(message)} bytes: at most {MAX_BYTES} are allowed")
+        """Send a message, of MAX_BYTES at most. Raises OSError if the other end is gone."""
         code = self._code(self._own, self._sent, message)
         self.socket.sendall(len(message).to_bytes(_LENGTH_BYTES, "big") + message + code)
         self._sent += 1

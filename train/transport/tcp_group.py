@@ -16,6 +16,7 @@ from train.transport import PeerLost, RankUnresponsive, connections, rendezvous
 from train.transport.connections import Accepted, Address, Channel
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
 
+_LOOPBACK = "127.0.0.1"
 OnWait = Callable[[int, float], None]  # is called while a rank waits for another, with its number and the duration in s
 
 
@@ -98,7 +99,6 @@ def group_from_connections(rank: int, size: int, accepted: Accepted) -> TcpGroup
     """Return the group of these connections, each with the rank at its other end; only rank 0 has several.
 
     They have no time limit from now on: the connection to a lost rank closes.
-
     Raises PeerLost if two of them have the same rank, or one a rank that does not exist.
     """
     ranks = [number for number, _ in accepted]
@@ -126,10 +126,9 @@ def listeners(ranks: AllRanks) -> Iterator[tuple[socket.socket, list[Address]]]:
 
 
 def connect_joined(joined: AllRanks, key: Callable[[], bytes]) -> TcpGroup:
-    """Connect all ranks of a job, which Horovod has joined, also by TCP.
+    """Connect all ranks of a job, which Horovod has joined, also by TCP. Raises PeerLost if they do not all connect.
 
     key: returns the secret of the job.
-    Raises PeerLost if they do not all connect.
     """
     with listeners(joined) as (listener, addresses):
         try:
@@ -141,29 +140,21 @@ def connect_joined(joined: AllRanks, key: Callable[[], bytes]) -> TcpGroup:
 
 
 def connect_on_machine(folder: Path, rank: int, size: int) -> TcpGroup:
-    """Connect all ranks of a launch, which are on this machine. Raises ConfigError if some do not come.
+    """Connect all ranks of a launch, which are on this machine.
 
     folder: of the run, into which rank 0 writes its port.
+    Raises ConfigError if some do not come, PeerLost if rank 0 is gone again.
     """
-    path, secret = protocol.rendezvous_path(folder), Secret(protocol.secret_folder(folder))
-    accepted = [(0, _connect_to_first(path, secret, rank))] if rank else _accept_others(path, secret, size)
-    return group_from_connections(rank, size, accepted)
-
-
-def _accept_others(path: Path, secret: Secret, size: int) -> Accepted:
-    """Return the connections to the other ranks. Raises ConfigError if one does not come."""
-    with connections.listen("127.0.0.1") as listener:
+    path, key = protocol.rendezvous_path(folder), Secret(protocol.secret_folder(folder)).key()
+    if rank:
+        port = int(rendezvous.wait_for_file(path, "see its log"))
+        try:
+            return group_from_connections(rank, size, [(0, connections.connect(Address(_LOOPBACK, port), key, rank))])
+        except OSError as error:
+            raise PeerLost(f"{path}: rank 0 does not answer: {error}") from error
+    with connections.listen(_LOOPBACK) as listener:
         rendezvous.write_file(path, str(listener.getsockname()[1]))
         try:
-            return connections.accept(listener, secret.key(), size - 1, IMPORT_WITHIN_S)
+            return group_from_connections(0, size, connections.accept(listener, key, size - 1, IMPORT_WITHIN_S))
         except TimeoutError as error:
             raise ConfigError(f"{path}: of the other ranks {error}: see their logs") from error
-
-
-def _connect_to_first(path: Path, secret: Secret, rank: int) -> Channel:
-    """Return the connection to rank 0. Raises ConfigError if rank 0 does not come, PeerLost if it is gone again."""
-    port = int(rendezvous.wait_for_file(path, "see its log"))
-    try:
-        return connections.connect(Address("127.0.0.1", port), secret.key(), rank)
-    except OSError as error:
-        raise PeerLost(f"{path}: rank 0 does not answer: {error}") from error

@@ -33,8 +33,7 @@ def write_binary(folder: Path) -> None:
         (folder / f"{name}.bin").write_bytes(records.tobytes())
 
 
-@pytest.mark.parametrize("write", [write_python, write_binary])
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize(("write", "ranks"), [(write_python, 1), (write_python, 3), (write_binary, 2)])
 def test_every_image_once_with_its_label_whatever_the_ranks(tmp_path, write, ranks, open_dataset, check_each_once):
     write(tmp_path / "cifar-10-batches")  # one level below DATA_DIR, as the archive unpacks
     readers = open_dataset("cifar10", tmp_path, f"nodes={ranks}")

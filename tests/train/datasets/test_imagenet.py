@@ -43,8 +43,7 @@ def open_small(open_dataset):
     )
 
 
-@pytest.mark.parametrize("augmented", [True, False])
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize(("ranks", "augmented"), [(1, False), (2, True), (3, True)])
 def test_every_record_once_with_its_label_whatever_the_ranks(shards, ranks, augmented, open_small, check_each_once):
     readers = open_small(shards, f"nodes={ranks}", "batch_per_rank=3", augmented=augmented)
     training, validation = ({sample(part, number) for number in range(count)} for part, count in ((0, 20), (1, 5)))

@@ -14,18 +14,12 @@ def has_mark(folder) -> bool:
     return (folder / "mark").exists()
 
 
-@pytest.mark.parametrize("inside", [".", "dataset", "dataset/dataset"])
-def test_found_up_to_two_levels_down(tmp_path, inside):
-    (tmp_path / inside).mkdir(parents=True, exist_ok=True)
-    (tmp_path / inside / "mark").touch()
-    assert files.root(config(tmp_path), has_mark, "a mark") == (tmp_path / inside).absolute()
-
-
-def test_the_nearest_level_counts_and_all_of_it_in_order(tmp_path):
-    for inside in ("b", "a", "a/deeper"):
-        (tmp_path / inside).mkdir()
-        (tmp_path / inside / "mark").touch()
-    assert files.roots(config(tmp_path), has_mark, "a mark") == [tmp_path / "a", tmp_path / "b"]
+@pytest.mark.parametrize("inside", [["."], ["dataset/dataset"], ["a", "b"]])
+def test_the_nearest_level_up_to_two_down_counts_and_all_of_it_in_order(tmp_path, inside):
+    for name in (*inside, f"{inside[0]}/deeper"):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / name / "mark").touch()
+    assert files.roots(config(tmp_path), has_mark, "a mark") == [tmp_path / name for name in inside]
 
 
 def test_three_levels_down_is_too_far_and_the_error_lists_some_entries(tmp_path):

@@ -59,19 +59,6 @@ class Ranks(Single):
             state.sync()
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "text"),
-    [
-        (("n1", "n2"), ("n1",), "lost n2"),
-        (("n1",), ("n1", "n2"), "n2 came"),
-        (("n1", "n1", "n2"), ("n1", "n3", "n3"), "lost n1, lost n2, n3 came"),  # one of two ranks on n1 is lost
-        (("n1", "n2"), ("n2", "n1"), ""),
-    ],
-)
-def test_the_text_of_a_change_of_hosts(before, after, text):
-    assert elastic.change(before, after) == text
-
-
 @pytest.fixture
 def committed():
     """The state of a rank with one weight, and the weight, which is 1."""
@@ -111,6 +98,8 @@ def test_a_resize_has_its_epoch_and_step():
     # The second epoch, after 5 + 3 steps.
     lost = GroupChange(at_s=9.0, epoch=2, step=8, ranks_before=2, ranks_after=1, cause="lost n2")
     assert elastic.resized(before, ("n1",), 9.0) == (lost,)
+    before.hosts = ("n1", "n1", "n2")  # one of two ranks on n1 is lost
+    assert elastic.resized(before, ("n1", "n3", "n3"), 9.0)[0].cause == "lost n1, lost n2, n3 came"
     first = SimpleNamespace(hosts=(), resizes=(), progress=elastic.Progress())
     assert elastic.resized(first, ("n1",), 1.0) == ()
 

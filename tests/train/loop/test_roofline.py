@@ -8,7 +8,7 @@ from tests.helpers.lazy import Lazy
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RoundArm
 from train.distribution import Single
-from train.models import build, freeze_below_classifier
+from train.models import build
 
 pytestmark = pytest.mark.slow
 
@@ -123,12 +123,3 @@ def test_a_convolution_in_groups_and_one_by_depth():
 def test_forward_counts_are_the_published_ones(model, size, published, tolerance):
     built = build(model, size, 3, 1000)
     assert sum(roofline.products(layer) for layer in built.layers) == pytest.approx(published, abs=tolerance)
-
-
-def test_a_step_takes_three_times_the_forward_pass_but_for_the_first_layer():
-    built = build("alexnet", 227, 3, 1000)
-    forward = [roofline.products(layer) for layer in built.layers]
-    first = next(count for count in forward if count)
-    assert roofline.operations_per_image(built) == 2 * (3 * sum(forward) - first)
-    freeze_below_classifier(built)
-    assert roofline.operations_per_image(built) < 2 * 2 * sum(forward)

@@ -10,7 +10,6 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RankGroup, RoundArm
 from train.models import build
-from train.rank.phases import PhaseClock
 from train.record.disturbance import select
 from train.record.protocol import EarlierLaunch, RoundsTask
 
@@ -70,21 +69,6 @@ def step_counts(monkeypatch):
     return counts
 
 
-@pytest.fixture
-def step_times(monkeypatch):
-    """Change the times that steps take by a function of the measured times."""
-    run_steps = windows.run_steps
-
-    def set_times(change):
-        def run(step, batches, count):
-            steps = run_steps(step, batches, count)
-            return replace(steps, times_s=change(steps.times_s))
-
-        monkeypatch.setattr("train.loop.windows.run_steps", run)
-
-    return set_times
-
-
 def test_a_round_has_a_window_of_every_arm_in_a_new_order(measure):
     measurements = measure(end_s=60).windows
     count = max(window.round for window in measurements) + 1
@@ -92,8 +76,9 @@ def test_a_round_has_a_window_of_every_arm_in_a_new_order(measure):
     assert all(sorted(order) == [0, 1] for order in orders)
     assert {tuple(order) for order in orders} == {(0, 1), (1, 0)}
     for window in measurements:
-        assert 0 < sum(window.step_times_s) <= window.window_s
+        assert 0 < sum(window.step_times_s) <= window.window_s <= window.cores.wall_s
         assert len(window.compute_times_s) == len(window.step_times_s) >= 2
+        assert window.cores.own_s > 0
 
 
 def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(measure, rooflines):
@@ -121,38 +106,8 @@ def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(m
     overrides = ("dataset=digits", "dataset.training_samples=4000", "nodes=1", "measure.split=true")
     part = measure(*overrides, arms=[arm(role="base", reads=True), arm(name="in-memory")])
     assert {(window.round, window.arm) for window in part.windows} == {(0, 0), (0, 1)}
-    assert begun == ended
-    assert begun[0] == 0  # the one batch that is kept in memory
-    assert begun[1:] == sorted(begun[1:])
-    assert len(begun[1:]) == len(set(begun[1:])) >= 3  # traced, warmed up, one round, the last step
-
-
-def test_ranks_leave_their_first_steps_together(measure, monkeypatch):
-    events, enter = [], PhaseClock.enter
-
-    def entered(clock, phase, **more):
-        events.append(phase)
-        enter(clock, phase, **more)
-
-    monkeypatch.setattr(PhaseClock, "enter", entered)
-    monkeypatch.setattr(FirstOfTwo, "barrier", lambda ranks: events.append("barrier"))
-    measure()
-    assert events[:3] == ["first_step", "barrier", "warm_up"]
-
-
-def test_windows_record_the_use_of_the_cores_and_the_budget_ends_the_rounds(measure):
-    part = measure()
-    assert ({window.round for window in part.windows}, part.exchanges) == ({0}, [])
-    for window in part.windows:
-        assert window.cores.wall_s >= window.window_s
-        assert window.cores.own_s > 0
-
-
-def test_the_order_is_drawn_from_the_seed(measure):
-    def order(seed):
-        return [window.arm for window in measure(seed, end_s=16).windows]
-
-    assert order("seed=1") == order("seed=1") != order("seed=2")
+    assert begun == ended == [0, *range(len(begun) - 1)]  # the first is the one batch that is kept in memory
+    assert len(begun) > 3  # traced, warmed up, one round, the last step
 
 
 def test_every_window_starts_from_the_same_weights(measure, monkeypatch):
@@ -199,8 +154,6 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
     part = measure("measure.repeats=1", arms=arms, end_s=75)
     assert part.arms_left_out == {"batch64": "a round with it would take 20 s; a launch has 75 s"}
     assert {window.arm for window in part.windows} == {0, 1, 2}
-    part = measure(arms=[ONE_NODE, ONE_NODE, arm(allreduce=False)])  # of the same batch: always measured
-    assert part.arms_left_out == {}
 
 
 @pytest.mark.parametrize(
@@ -209,11 +162,9 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
         ({}, 0.125, 4, 1),  # 4 x 5 ms / 0.05 = 0.4 s
         ({}, 0.39, 2, 1),
         ({}, 0.41, 2, 0),  # long steps need no untimed one before them
-        ({}, 0.99, 2, 0),
         ({}, 1.0, 1, 0),
         ({"system.cpu_quota_per_node": 0.2}, 0.5, 4, 0),  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
         ({**AT_ONCE, "distribution.cycle_time_ms": 10}, 0.2, 4, 1),  # 4 cycles of 10 ms / 0.05 = 0.8 s
-        ({**AT_ONCE, "distribution.cycle_time_ms": 50}, 0.5, 8, 0),
     ],
 )
 def test_a_window_is_long_beside_the_barrier_at_its_end(changes, step_s, timed, untimed):
@@ -221,23 +172,17 @@ def test_a_window_is_long_beside_the_barrier_at_its_end(changes, step_s, timed, 
     assert rounds._steps(config, step_s=step_s) == windows.Length(timed, untimed=untimed)
 
 
-def test_a_disturbed_step_does_not_make_windows_shorter(measure, step_times):
-    step_times(lambda times_s: {1: [0.125], 2: [9.0, 0.9]}.get(len(times_s), times_s))
-    part = measure("measure.precision_fraction=0.05")
+def test_a_disturbed_step_does_not_make_windows_shorter(measure, step_counts, monkeypatch):
+    run_steps = windows.run_steps
+
+    def disturbed(step, batches, count):
+        steps = run_steps(step, batches, count)
+        return replace(steps, times_s={1: [0.125], 2: [9.0, 0.9]}.get(count, steps.times_s))
+
+    monkeypatch.setattr("train.loop.windows.run_steps", disturbed)
+    part = measure("measure.precision_fraction=0.05", arms=[ONE_NODE])
     assert {len(window.step_times_s) for window in part.windows} == {4}  # 4 x 5 ms / 0.05 / 0.125 s
-
-
-@pytest.mark.parametrize(("step_s", "expected"), [(0.25, [1, 2]), (0.5, [2])])  # long is 4 x 5 ms / 0.05 = 0.4 s
-def test_a_window_begins_with_an_untimed_step_unless_steps_are_long(measure, step_times, step_s, expected):
-    counts = []
-
-    def record(times_s):
-        counts.append(len(times_s))
-        return [step_s] * len(times_s)
-
-    step_times(record)
-    measure("measure.precision_fraction=0.05", arms=[ONE_NODE])
-    assert counts[-1 - len(expected) : -1] == expected  # the very last step is that after the rounds
+    assert step_counts[-3:] == [1, 4, 1]  # an untimed step, the window, and the step after the rounds
 
 
 def test_ranks_that_a_stall_check_would_end_while_they_wait_are_an_error(measure, monkeypatch):

@@ -21,16 +21,6 @@ def short(monkeypatch):
     monkeypatch.setattr("train.loop.roofline.BURST_S", 0.01)
 
 
-def test_timed_steps_go_through_all_phases_in_order():
-    context = make_context(load([*TINY, "batch_per_rank=2", "measure.warm_up_steps=1", "measure.timed_steps=3"]))
-    assert training.train(context) is None
-    part = context.part.part
-    assert list(part.phases_s) == ["start", "data", "build", "broadcast", "first_step", "warm_up", "timed"]
-    assert part.phase == "evaluate"
-    assert (len(part.warm_up_step_times_s), len(part.step_times_s), len(part.losses)) == (1, 3, 3)
-    assert part.weights_differ is False
-
-
 def test_epochs_learn_and_are_recorded_with_the_number_of_samples():
     # 32 of the 1438 training samples in batches of 8: 4 steps an epoch.
     context = make_context(load([*DIGITS, "measure.epochs=3"]))
@@ -69,7 +59,6 @@ def test_a_later_launch_resumes_from_the_checkpoint(tmp_path):
 @pytest.mark.parametrize(
     ("experiment", "dataset", "name", "epochs"),
     [
-        ("cifar10", "cifar10", "tiny-nodes1", 0),
         ("caltech256", "caltech256", "nodes1", 2),
         ("tf_benchmarks", "imagenet", "tiny-imagenet-batch_per_rank4-nodes1", 0),
     ],
@@ -86,7 +75,6 @@ def test_an_experiment_trains_on_its_data(experiment, dataset, name, epochs, tmp
     assert [epoch.epoch for epoch in part.epochs] == list(range(1, epochs + 1))
     assert [epoch.validation_mean_absolute_error for epoch in part.epochs] == [None] * epochs
     assert part.losses
-    assert part.phase == "evaluate"
 
 
 def test_ranks_that_find_different_samples_stop_before_training():
@@ -102,5 +90,6 @@ def test_weights_that_differ_after_training_fail_the_run():
     context = make_context(load([*TINY, "batch_per_rank=2", "measure.timed_steps=1"]), ranks)
     with pytest.raises(RuntimeError, match="the ranks hold different weights after training"):
         training.train(context)
-    assert context.part.part.weights_differ is True
-    assert len(context.part.part.losses) == 1
+    part = context.part.part
+    assert (part.weights_differ, len(part.losses), part.phase) == (True, 1, "evaluate")
+    assert list(part.phases_s) == ["start", "data", "build", "broadcast", "first_step", "warm_up", "timed"]

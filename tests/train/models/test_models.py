@@ -2,7 +2,6 @@
 
 import math
 import re
-import subprocess
 import sys
 
 import pytest
@@ -91,11 +90,6 @@ def test_yaml_has_the_four_keys_and_a_header(name):
     assert f"{values['image_size']}x{values['image_size']}" in (CONF / f"{name}.yaml").read_text().splitlines()[0]
 
 
-def test_names_are_known_without_tensorflow():
-    code = "import sys, train.models; assert train.models.MODELS; sys.exit('tensorflow' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
-
-
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in SMALL else pytest.mark.end_to_end) for name in COUNTS]
 )
@@ -130,12 +124,7 @@ def test_logits_are_float32_under_mixed_precision(policy):
     assert {variable.dtype.name for variable in model.trainable_variables} == {"float32"}
 
 
-def test_an_unknown_model_is_refused_with_all_names():
-    with pytest.raises(ValueError, match=r"model\.name='vgg17'.*allowed: alexnet, .*vgg16, vgg19"):
-        build("vgg17", 224, 3, 1000)
-
-
-@pytest.mark.parametrize("name", ["vgg16", "resnet50", "inceptionv3", "inceptionv4", "alexnet"])
+@pytest.mark.parametrize("name", ["resnet50", "inceptionv4", "alexnet"])
 def test_too_small_an_image_names_the_key_and_the_file(name):
     size = SMALLEST[name] - 1
     with pytest.raises(ValueError, match=rf"model\.image_size={size}: {name} cannot be built.*conf/model/{name}\.yaml"):
@@ -204,10 +193,5 @@ def test_only_the_classifier_moves_where_it_alone_is_trained(preprocessed):
              if (variable.numpy() != was).any()]  # fmt: skip
     assert moved == ["kernel:0", "bias:0"]
     assert moving_statistics(model) == []
-
-
-def test_the_moving_statistics_of_layers_that_are_trained_drift():
-    from train.loop.learner import moving_statistics
-
-    names = [variable.name for variable in moving_statistics(build("tiny", 8, channels=3, classes=2))]
-    assert [name.split("/")[-1] for name in names] == ["moving_mean:0", "moving_variance:0"]
+    drifting = [variable.name for variable in moving_statistics(build("tiny", 8, channels=3, classes=2))]
+    assert [name.split("/")[-1] for name in drifting] == ["moving_mean:0", "moving_variance:0"]

@@ -42,27 +42,20 @@ def test_both_ends_prove_the_secret_and_the_caller_sends_its_rank(listener, conn
         assert accepted.receive() == b"hello"
 
 
-def test_a_stranger_with_another_secret_is_refused_and_the_next_rank_accepted(listener, connecting):
-    stranger = connecting(b"x" * 64, rank=1)
-    time.sleep(0.1)
-    calling = connecting(KEY, rank=2)
-    [(rank, accepted)] = connections.accept(listener, KEY)
-    with closing(accepted), closing(calling.result()):
-        assert rank == 2
-    assert isinstance(stranger.exception(), ConnectionError)
-
-
-def test_strangers_that_send_nothing_keep_no_rank_waiting(listener, connecting):
+def test_strangers_that_send_nothing_or_have_another_secret_keep_no_rank_waiting(listener, connecting, monkeypatch):
+    monkeypatch.setattr(connections, "_MAX_STRANGERS", 4)
     silent = [socket.create_connection(listener_address(listener)) for _ in range(10)]
-    calling = connecting(KEY)
+    stranger, calling = connecting(b"x" * 64, rank=1), connecting(KEY, rank=2)
     began = time.monotonic()
-    [(_, accepted)] = connections.accept(listener, KEY)
+    [(rank, accepted)] = connections.accept(listener, KEY)
+    assert rank == 2
     assert time.monotonic() - began < connections.PROOF_WITHIN_S
+    assert isinstance(stranger.exception(), ConnectionError)
     with closing(accepted), closing(calling.result()):
         for connection in silent:
-            assert connection.recv(100)  # the nonce
-            assert connection.recv(1) == b""
-            connection.close()
+            with connection:
+                while connection.recv(100):  # the nonce, and then its end
+                    pass
 
 
 @pytest.mark.parametrize("proof", [lambda nonce: b"m" * 32, lambda nonce: nonce], ids=["made up", "sent back"])
@@ -84,13 +77,6 @@ def test_ranks_that_do_not_come_are_counted_also_where_strangers_do(listener, co
         calling.result().close()
 
 
-def test_nobody_listens(listener):
-    address = listener_address(listener)
-    listener.close()
-    with pytest.raises(ConnectionError, match=rf"no TCP connection to 127\.0\.0\.1:{address.port}: .*refused"):
-        connections.connect(address, KEY, 1)
-
-
 @pytest.mark.parametrize(
     ("interface", "hosts", "address"),
     [
@@ -98,7 +84,6 @@ def test_nobody_listens(listener):
         (None, ["n1", "n2"], "10.0.0.6"),
         (None, ["no-such-host.invalid", "other.invalid"], "10.0.0.5"),  # a name has no address: any card
         ("ib0", ["n1", "n1"], "10.1.0.5"),  # as for emulated nodes, whose ranks are all on one host
-        ("ib0", ["n1", "n2"], "10.1.0.5"),
     ],
 )
 def test_ranks_of_one_host_use_loopback_and_others_the_card_towards_them(monkeypatch, interface, hosts, address):
@@ -131,8 +116,6 @@ def tcp():
     ("value", "kind"),
     [
         (Point("a", [0.1, float("inf")]), Point),
-        ((1, "b"), tuple[int, str]),
-        (b"\0\xff", bytes),
         (None, int | None),
         ("ü\udcff".encode("utf-8", "surrogateescape"), bytes),
     ],
@@ -155,7 +138,7 @@ def channels(tcp):
     return Channel(left, KEY, is_caller=True), Channel(right, KEY, is_caller=False)
 
 
-@pytest.mark.parametrize("size", [0, 1, 4056, 1_000_000])
+@pytest.mark.parametrize("size", [0, 4056, 1_000_000])
 def test_messages_are_received_whole_and_in_order(channels, size):
     left, right = channels
     messages = [os.urandom(size) for _ in range(2)]
@@ -171,7 +154,6 @@ def test_messages_are_received_whole_and_in_order(channels, size):
     ("announced", "content", "problem"),
     [
         (connections.MAX_BYTES + 1, b"", f"a message of {connections.MAX_BYTES + 1} bytes was announced"),
-        (2**63, b"", f"a message of {2**63} bytes was announced"),
         (2, b"a" * 35, "a message of 2 bytes"),  # more than was announced, with the code
         (20, b"a" * 51, "it hung up"),
         (3, b"abc" + b"m" * 32, "not from this rank"),
@@ -209,12 +191,6 @@ def test_a_message_that_another_process_sends_into_a_connection_is_refused(sent,
     to_receiver.sendall({"changed": first.replace(b"go", b"no"), "out of order": second}.get(case, first))
     with pytest.raises(ConnectionError, match="a message was changed on its way, or is not from this rank"):
         receiver.receive()
-
-
-def test_a_message_that_is_too_long_is_not_sent(channels, monkeypatch):
-    monkeypatch.setattr(connections, "MAX_BYTES", 3)
-    with pytest.raises(ValueError, match="a message of 4 bytes: at most 3 are allowed"):
-        channels[0].send(b"abcd")
 
 
 def test_a_listener_that_sends_its_nonce_byte_by_byte_holds_a_rank_no_longer_than_one_that_is_silent(

@@ -14,19 +14,14 @@ from train.transport import rendezvous
 from train.transport.rendezvous import Secret, gloo_variables, is_started_by_srun, tasks_per_node
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o000])
-def test_only_its_user_can_read_a_secret(tmp_path, umask):
-    before = os.umask(umask)
+def test_only_its_user_can_read_a_secret_in_a_folder_that_nobody_else_made(tmp_path):
+    before = os.umask(0)
     Secret(tmp_path / "private").create()
     os.umask(before)
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "private", *tmp_path.glob("*/*"))}
-    assert modes == {"private": 0o700, "secret": 0o600}
-
-
-def test_a_folder_that_somebody_else_made_is_not_used(tmp_path):
-    (tmp_path / "private").mkdir()
     with pytest.raises(FileExistsError):
         Secret(tmp_path / "private").create()
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "private", *tmp_path.glob("*/*"))}
+    assert modes == {"private": 0o700, "secret": 0o600}
 
 
 def test_other_ranks_wait_until_the_256_bits_of_the_secret_are_there(tmp_path):
@@ -37,16 +32,6 @@ def test_other_ranks_wait_until_the_256_bits_of_the_secret_are_there(tmp_path):
     secret.remove()
     assert not secret.folder.exists()
     secret.remove()
-
-
-def test_a_rendezvous_file_is_read_whole_and_by_no_other_user(tmp_path):
-    path = tmp_path / "rendezvous"
-    writing = threading.Thread(target=rendezvous.write_file, args=(path, "127.0.0.1 4711"))
-    writing.start()
-    assert rendezvous.wait_for_file(path, "see its log") == "127.0.0.1 4711"
-    writing.join()
-    assert list(tmp_path.iterdir()) == [path]
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_the_queue_of_the_server_holds_all_ranks(monkeypatch):
@@ -103,12 +88,8 @@ STEP = {
 }
 
 
-@pytest.mark.parametrize(("text", "tasks"), [("4", [4]), ("2(x3)", [2, 2, 2]), ("2(x2),1", [2, 2, 1]), ("3,1", [3, 1])])
-def test_slurms_tasks_per_node_are_read(text, tasks):
-    assert tasks_per_node(text) == tasks
-
-
 def test_the_variables_of_a_rank_follow_from_those_of_slurm():
+    assert [tasks_per_node(text) for text in ("4", "3,2(x2)")] == [[4], [3, 2, 2]]
     variables = gloo_variables(STEP)
     names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
     # It is on the second of the two nodes that have a local rank 1.

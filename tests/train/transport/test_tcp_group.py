@@ -94,15 +94,7 @@ def test_a_rank_that_is_gone_is_missed_by_the_others(folder, lost):
         for channel in group._channels:
             channel.close()
 
-    assert [type(error) for error in together(work, 3)] == [
-        type(None) if rank == lost else PeerLost for rank in range(3)
-    ]
-
-
-def test_another_type_than_expected_is_an_error_that_names_the_rank(folder):
-    first, _ = together(lambda rank: connect_on_machine(folder, rank, 2).gather("text" if rank else 1, int), 2)
-    assert isinstance(first, ConfigError)
-    assert "rank 1 sent another message than expected" in str(first)
+    assert [type(error) for error in together(work, 3) if error] == [PeerLost] * 2
 
 
 def test_two_connections_of_the_same_rank_are_refused():
