@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -27,8 +28,8 @@ if sys.argv[1:3] == ["-m", "train.make"]:
 with open(os.environ["LOG"], "a") as log:
     print(json.dumps([sys.argv[1:], dict(os.environ)]), file=log)
 """
-# A file may have this name; Make, the shell, Hydra and OmegaConf would each interpret a part of it.
-NASTY = 'it\'s\\ "a`touch b`$(touch c)$(shell touch d)${SHELL}$$";touch e;\n [é]:#%|(1)\\'
+# A file may have this name; Make, the shell, Hydra and OmegaConf would each interpret a part of it. A byte is no text.
+NASTY = 'it\'s\\ "a`touch b`$(touch c)$(shell touch d)${SHELL}$$";touch e;\n [é]:#%|(1)' + os.fsdecode(b"\xe9") + "\\"
 SWITCHES = {"ALL", "DRY_RUN", "FORCE", "FROM_OCI", "SCRUB", "SPLIT", "STRICT", "UNIT"}
 
 

@@ -1,6 +1,6 @@
 """Folders and files of any name, given to the commands of all targets, without a launch.
 
-tests/docs/test_makefile.py and tests/end_to_end/test_names.py test how make passes a name on.
+How make passes a name on: tests/docs/test_makefile.py.
 """
 
 import os
