@@ -12,7 +12,7 @@ import pytest
 from tests.helpers import kit, wandb_log
 from tests.helpers.kit import LAUNCH, command_lines, make_command, needs_setup, records, run, succeed, wait_for
 from tests.helpers.patched_ranks import Hold
-from tests.helpers.terminal import Terminal
+from tests.helpers.terminal import ESCAPE, Terminal
 from tests.helpers.wandb_runs import history, run_files
 from train.record import files
 from train.record.record import RunRecord
@@ -65,7 +65,9 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     command = make_command(tmp_path / "kit", "accuracy-digits", *variables)
     terminal = Terminal(*command, variables=hold.variables | {"TMPDIR": str(temporary)})
     wait_for(hold.holds)
-    wait_for(lambda: re.search(rf"epoch [34] of {EPOCHS}", terminal.output))
+    for columns in (60, 100):
+        terminal.resize(columns)
+        wait_for(lambda: re.search(rf"nodes2 r0: epoch [34] of {EPOCHS}", "\n".join(terminal.lines())))
     wait_for(lambda: list(results.rglob("wandb-live-id")))
     status, table = run(sys.executable, "-m", "train.launch.status", str(results))
     assert status == 0, table
@@ -76,11 +78,14 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     )
     terminal.press("\x03")
     assert terminal.wait(kit.TIMEOUT_S) != 0, terminal.output
-    assert "the same command resumes from here" in " ".join(terminal.lines())
     assert command_lines(results) == []
     assert [path for path in temporary.iterdir() if "wandb" not in path.name] == []  # an interrupted W&B leaves files
-    live = [line for line in terminal.lines() if "nodes2 r0: epoch" in line]
-    assert len(live) <= 1, terminal.lines()  # each update overwrites the line
+    screen = " ".join(terminal.lines())
+    assert screen.count("nodes2 r0: epoch") <= 1, screen  # each update overwrites the line
+    assert "interrupted by SIGINT" in screen
+    assert "the same command resumes from here" in screen
+    assert not ESCAPE.search(screen), screen
+    assert "\x1b[?25h" in terminal.output  # the cursor is shown again
     assert "images/s" in terminal.output
 
     *_, older, newest = sorted(results.rglob("epoch-*.npz"))

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import termios
@@ -15,6 +16,7 @@ from tests.helpers import ROOT, shell
 from tests.helpers.kit import environment
 
 LINES = 40
+ESCAPE = re.compile(r"\\x|\\r|\[\d*m|\[2K")  # control codes that a person reads instead of a terminal
 
 
 class Terminal:
