@@ -4,6 +4,7 @@ The noise is how far apart two measurements of the same point are, on one device
 """
 
 import functools
+import math
 from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import pandas as pd
 from analysis import grouped, metrics, speedups
 from analysis.documents import counted
 from analysis.stats import Number
-from analysis.stats.student import Noise, pooled, square_about_line
+from analysis.stats.student import Noise, pooled, square_about_line, square_about_mean
 from analysis.table.identity import SCALING
 
 # `run` of the rows that a report copied from; they are compared with, not audited themselves.
@@ -136,9 +137,7 @@ def curves(table: pd.DataFrame, *quantities: str) -> Iterator[pd.DataFrame]:
     if "series" in rows:
         key += ["series", "other_axis"]
         rows = rows.assign(other_axis=rows["axis_value"].mask(rows["axis"].isin(SCALING)))
-    setting = rows.groupby(key, dropna=False, sort=False).ngroup()
-    rows = rows.assign(constant_batch=_constant_batch(rows, setting))
-    rows["curve"] = rows.groupby([setting, "constant_batch"], dropna=False, sort=False).ngroup()
+    rows = rows.assign(curve=curve_numbers(rows, key))
     rows["value"] = rows.groupby(["curve", "ranks"])["value"].transform("mean")
     rows = rows.drop_duplicates(["curve", "ranks"]).sort_values("ranks", kind="stable")
     rows = rows[rows["curve"].duplicated(keep=False)]
@@ -148,16 +147,17 @@ def curves(table: pd.DataFrame, *quantities: str) -> Iterator[pd.DataFrame]:
         yield curve
 
 
-def _constant_batch(rows: pd.DataFrame, setting: pd.Series) -> pd.Series:
-    """Return the batch that identifies curves of one setting: per rank, or global if it is the same on all ranks."""
-    batches_by_setting: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    for number, *batch in zip(setting.tolist(), rows["ranks"].tolist(), rows["global_batch"].tolist(), strict=True):
-        batches_by_setting[number].append((batch[0], batch[1]))
-    shared = {
-        number: metrics.shared_batch(*zip(*batches, strict=True)) for number, batches in batches_by_setting.items()
-    }
+def curve_numbers(rows: pd.DataFrame, key: Sequence[str]) -> pd.Series:
+    """Return the number of the curve of each row: alike in `key`, and in the batch; in the order of key and batch.
+
+    It is the batch per rank, or the global one if that is the same on all ranks.
+    """
+    setting = rows.groupby([*key], dropna=False, sort=False).ngroup()
+    sizes = rows.groupby(setting)[["ranks", "global_batch"]].agg(list)
+    shared = {number: metrics.shared_batch(*columns) for number, *columns in sizes.itertuples()}
     strong = setting.map(shared).eq("global_batch")
-    return rows["batch_per_rank"].astype("Float64").mask(strong, rows["global_batch"].astype("Float64"))
+    batch = rows["batch_per_rank"].astype("Float64").mask(strong, rows["global_batch"].astype("Float64"))
+    return rows.groupby([setting, batch.fillna(0.0)]).ngroup()  # 0: none is known
 
 
 def bases(table: pd.DataFrame) -> Callable[[Row], list[Row]]:
@@ -187,22 +187,20 @@ def keeps_global_batch(row: Row, base: list[Row]) -> bool:
 
 def rates(curve: pd.DataFrame) -> pd.Series:
     """Return the work per second of all ranks at each point of a curve, in any unit; times are of equal work."""
-    quantity = curve["quantity"].iloc[0]
-    if quantity in TIMES:
-        return metrics.rate(1.0, curve["value"])
-    return metrics.job_total(curve["value"], curve["ranks"].astype(float)) if quantity in PER_RANK else curve["value"]
+    return work_per_s(curve["quantity"].iloc[0], curve["value"], curve["ranks"].astype(float))
+
+
+def work_per_s(quantity: str, value: metrics.Value, ranks: metrics.Value) -> metrics.Value:
+    """Return the work per second of all ranks, in any unit, from a rate, a rate per rank or a time of equal work."""
+    if quantity in PER_RANK:
+        return metrics.job_total(value, ranks)
+    return metrics.rate(1.0, value) if quantity in (*TIMES, "wall_s") else value
 
 
 def times_as_fast(row: Row, base: Row, value: float, base_value: float) -> float:
-    """Return the ratio of work per second of two points, from the values of their quantity.
-
-    Times are of equal work. For rates per rank it is the ratio of the rates of all ranks.
-    """
-    if row["unit"] == "s":
-        return metrics.speedup(metrics.rate(1.0, value), metrics.rate(1.0, base_value))
-    if row["quantity"] in PER_RANK:
-        value, base_value = metrics.job_total(value, row["ranks"]), metrics.job_total(base_value, base["ranks"])
-    return metrics.speedup(value, base_value)
+    """Return the ratio of work per second of all ranks at two points, from the values of their quantity."""
+    quantity = row["quantity"]
+    return metrics.speedup(work_per_s(quantity, value, row["ranks"]), work_per_s(quantity, base_value, base["ranks"]))
 
 
 @cached_by_table
@@ -262,9 +260,15 @@ class Noises:
 def noises(table: pd.DataFrame) -> Noises:
     """Return the noise of each measurement in a tidy table."""
     parts: dict[_Scale, list[_Part]] = defaultdict(list)
-    repeated = _repeated(table)
-    for row in repeated.drop_duplicates("at").to_dict("records"):
-        parts[row["scale"]].append(_Part(row["sum"], row["size"] - 1))
+    counts: dict[_Point, int] = {}
+    rows = measured(table, *RATES, *PER_RANK, *TIMES, "wall_s")
+    rows = rows[rows["value"].gt(0) & rows["ranks"].notna()]
+    repeats = rows[rows.duplicated([*configuration(rows), "quantity"], keep=False)]
+    for point, same in grouped(row_dicts(repeats), _point).items():
+        # A rate per rank next to that of the job is the same measurement.
+        alike = [row for row in same if row["quantity"] not in PER_RANK] or same
+        counts[point] = len(alike)
+        parts[_scale(same[0])].append(_Part(*square_about_mean([math.log(row["value"]) for row in alike])))
     first: dict[_Point, Row] = {}
     for curve in rate_curves(table):
         points = row_dicts(curve)
@@ -277,7 +281,7 @@ def noises(table: pd.DataFrame) -> Noises:
     based = bases(table)
     return Noises(
         dict(parts),
-        dict(zip(repeated["at"], repeated["size"], strict=True)),
+        counts,
         lambda row: first.get(_point(row)) or next(iter(based(row)), None),
     )
 
@@ -293,27 +297,6 @@ def other_points_noise(curve: pd.DataFrame, *ranks: float) -> Noise | None:
 def _about_line(curve: pd.DataFrame) -> tuple[float, int]:
     """Return the sum of squares about a straight line of ln(rate) over log2(ranks), and its degrees of freedom."""
     return square_about_line(np.log2(curve["ranks"].to_numpy(float)), np.log(rates(curve).to_numpy(float)))
-
-
-def _repeated(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the measurements of points that were measured more than once, with columns scale, at, size, sum.
-
-    `at` is the point, `size` how often it was measured, `sum` of the squares of the logarithms about their mean.
-    """
-    rows = measured(table, *RATES, *PER_RANK, *TIMES, "wall_s")
-    rows = rows[rows["value"].gt(0) & rows["ranks"].notna()]
-    # A rate per rank next to that of the job is the same measurement.
-    point = configuration(rows)
-    whole = rows["quantity"].isin(RATES).groupby([rows[name] for name in point], dropna=False).transform("any")
-    rows = rows[~(rows["quantity"].isin(PER_RANK) & whole)]
-    rows = rows.assign(logarithm=np.log(rows["value"].to_numpy(float)))
-    same = rows.groupby([*point, "quantity"], dropna=False)["logarithm"]
-    rows = rows.assign(size=same.transform("size"), away=(rows["logarithm"] - same.transform("mean")) ** 2)
-    rows = rows.assign(sum=rows.groupby([*point, "quantity"], dropna=False)["away"].transform("sum"))
-    rows = rows[rows["size"] > 1]
-    keys = [(_scale(row), _point(row)) for row in rows.to_dict("records")]
-    scale, at = (pd.Series([key[which] for key in keys], rows.index, dtype=object) for which in (0, 1))
-    return rows.assign(scale=scale, at=at)
 
 
 def _measured_quantity(quantity: str) -> str:

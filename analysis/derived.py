@@ -11,9 +11,9 @@ from itertools import pairwise
 import pandas as pd
 
 from analysis import metrics
-from analysis.curves import PER_RANK, SETTING, SIZE, Row, cached_by_table, curves, lookup, measured, row_dicts
-from analysis.stats import Number, between, rounded, student, unknown, verdict
-from analysis.stats.verdict import Bounds, Verdict
+from analysis.curves import SETTING, SIZE, Row, cached_by_table, curves, lookup, measured, row_dicts, work_per_s
+from analysis.stats import Number, between, rounded, student, unknown
+from analysis.stats.verdict import Bounds, Verdict, judge
 from analysis.table import schema
 from analysis.thresholds import limit
 
@@ -52,11 +52,6 @@ def stated_number(row: Row) -> Number:
     return rounded(value, half_unit(row))
 
 
-def _stated_bounds(row: Row) -> Bounds:
-    """Return the values that a row allows: a bound, 5 % around an "about", else all that rounds to it."""
-    return Bounds(*stated_number(row).interval)
-
-
 def follows(row: Row, computed: Number) -> Verdict:
     """Return whether a stated number follows from others, from which `computed` was computed.
 
@@ -66,10 +61,11 @@ def follows(row: Row, computed: Number) -> Verdict:
     value = float(row["value"])
     if math.isnan(computed.value) or math.isnan(value):
         return Verdict("undecided", "no interval")
+    bounds = Bounds(*stated_number(row).interval)
     if reading(row["note"]) in ("at least", "at most"):
-        return verdict.judge(computed, _stated_bounds(row))
+        return judge(computed, bounds)
     half = max(half_unit(row), MARGIN * abs(value))
-    return verdict.judge(computed, _stated_bounds(row), Bounds(value - half, value + half))
+    return judge(computed, bounds, Bounds(value - half, value + half))
 
 
 @cached_by_table
@@ -107,9 +103,9 @@ def _speedups(table: pd.DataFrame) -> Iterator[dict]:
 
 def _rate(point: Row, steps: Sequence[Row]) -> float:
     """Return the work per second of all ranks: images, or equal work for a time without printed steps."""
-    if point["unit"] == "s":
-        return metrics.rate(steps[0]["value"] * point["global_batch"] if steps else 1.0, point["value"])
-    return metrics.job_total(point["value"], point["ranks"] if point["quantity"] in PER_RANK else 1)
+    if point["unit"] == "s" and steps:
+        return metrics.rate(steps[0]["value"] * point["global_batch"], point["value"])
+    return work_per_s(point["quantity"], point["value"], point["ranks"])
 
 
 def _number(row: Row, quantity: str, value: float, unit: str, off: float) -> dict:
@@ -152,8 +148,8 @@ _WITH = {"gpu": ("machine",), "batch_per_rank": ("global_batch",)}
 def pairs(table: pd.DataFrame, ratio: str, normalised: bool = False) -> pd.DataFrame:
     """Return both sides of every cell of a printed ratio, from the throughputs of the same table.
 
-    Columns: those of the tidy table (of the upper side), `upper`, `lower` [images/s, or x where `normalised`, each
-    over its own fewest ranks], `follows` = upper / lower, `off`: how far rounding can move it, a fraction of it.
+    Columns: those of the tidy table but value, `upper`, `lower` [images/s, or x where `normalised`, each over its own
+    fewest ranks], `follows` = upper / lower, `off`: how far rounding can move it, a fraction of it.
     """
     column, over, under = RATIOS[ratio]
     rows = measured(table, "images_per_s")
@@ -165,11 +161,10 @@ def pairs(table: pd.DataFrame, ratio: str, normalised: bool = False) -> pd.DataF
         off = (rows["off"] + first["off"]).where(rows["value"].ne(first["value"]), 0.0)
         rows = rows.assign(value=metrics.speedup(rows["value"], first["value"]), off=off)
     key = [name for name in [*SETTING, *SIZE] if name != column and name not in _WITH.get(column, ())]
-    upper, lower = rows[rows[column] == over], rows[rows[column] == under][[*key, "value", "off"]]
+    upper = rows[rows[column] == over].rename(columns={"value": "upper"})
+    lower = rows[rows[column] == under].rename(columns={"value": "lower"})[[*key, "lower", "off"]]
     both = upper.merge(lower, on=key, suffixes=("", "_lower"))
-    both["upper"], both["lower"] = both["value"], both["value_lower"]
-    both["off"] += both["off_lower"]
-    return both.assign(follows=metrics.speedup(both["upper"], both["lower"]))
+    return both.assign(follows=metrics.speedup(both["upper"], both["lower"]), off=both["off"] + both["off_lower"])
 
 
 KEY = ["batch_per_rank", "dataset", "model", "gpu", "ranks"]

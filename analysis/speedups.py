@@ -159,7 +159,12 @@ def curve(
     rows = []
     for size, pairs in values.groupby("size"):
         rate = repeats.harmonic_mean(by_launch(pairs, "rate"))
-        speedup = _speedup(pairs, rate, base_rate, size == first and base is None, spread)
+        if size == first and base is None:
+            speedup = unknown(1.0, rate.n)
+        elif ratios := by_launch(pairs, "speedup"):
+            speedup = repeats.median(ratios, spread=spread)
+        else:
+            speedup = unknown(metrics.speedup(rate.value, base_rate.value), min(rate.n, base_rate.n))
         efficiency = speedup.over(float(str(size)) / first) if first > 0 else unknown()
         numbers = {"rate": rate, "speedup": speedup, "efficiency": efficiency}
         ends = [x for number in numbers.values() for x in (number.value, number.low, number.high)]
@@ -207,15 +212,6 @@ def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
             launches.setdefault(launch, []).append(value)
     single = singles(launches.pop("", []))
     return [*single, *launches.values()]
-
-
-def _speedup(pairs: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool, spread: Spread | None) -> Number:
-    if is_base:
-        return unknown(1.0, rate.n)
-    ratios = by_launch(pairs, "speedup")
-    if ratios:
-        return repeats.median(ratios, spread=spread)
-    return unknown(metrics.speedup(rate.value, base_rate.value), min(rate.n, base_rate.n))
 
 
 _CURVE = ["size", "n", "launches", "variation", "another_low", "another_high"]

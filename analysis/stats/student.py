@@ -93,14 +93,10 @@ def pooled_ratio_of_means(a: Sequence[float], b: Sequence[float], others: Sequen
     an interval if no set has two values.
     """
     value, n = (math.fsum(b) / len(b)) / (math.fsum(a) / len(a)), min(len(a), len(b))
-    groups = [group for group in (a, b, *others) if len(group) > 1]
-    if not groups:
+    noise = pooled(square_about_mean([math.log(value) for value in group]) for group in (a, b, *others) if group)
+    if noise is None:
         return unknown(value, n)
-    degrees = sum(len(group) - 1 for group in groups)
-    logarithms = [[math.log(value) for value in group] for group in groups]
-    square = math.fsum((x - math.fsum(group) / len(group)) ** 2 for group in logarithms for x in group)
-    error = math.sqrt(square / degrees) * math.sqrt(1 / len(a) + 1 / len(b))
-    return exponential(student(math.log(value), error, degrees, n))
+    return exponential(student(math.log(value), noise.deviation * math.sqrt(1 / len(a) + 1 / len(b)), noise.degrees, n))
 
 
 @dataclass(frozen=True)
@@ -131,23 +127,20 @@ def with_noise(number: Number, runs: Sequence[tuple[Noise | None, float]]) -> Nu
     """Return a number made from measurements, with its interval widened by their noise to cover other runs.
 
     `runs` has the noise of each measurement and the power with which it enters the number: 1 and -1 for a quotient. The
-    variances of the logarithms add; Student's t, with the degrees of Welch and Satterthwaite (JCGM 100:2008, G.4.1)
-    over the groups. Without an interval if the noise of one measurement is not known.
+    variances of the logarithms add; Student's t, over the groups. Without an interval if the noise of one measurement
+    is not known.
     """
     groups: dict[Hashable, list[tuple[float, int]]] = defaultdict(list)
     for noise, power in runs:
         if noise is None:
             return unknown(number.value, number.n)
         groups[noise.group].append(((power * noise.deviation) ** 2, noise.degrees))
-    parts = [(sum(v for v, _ in group), min(degrees for _, degrees in group)) for group in groups.values()]
-    variance = sum(v for v, _ in parts)
-    degrees = variance**2 / sum(v**2 / freedom for v, freedom in parts) if variance else math.inf
+    errors = [(math.sqrt(sum(v for v, _ in group)), min(degrees for _, degrees in group)) for group in groups.values()]
+    factor = exponential(student(0.0, *_in_quadrature(*errors), number.n))
 
     def ends(level: float) -> Ends:
-        low, high = number.ends(level)
-        half = student_quantile(level, degrees) * math.sqrt(variance) if variance else 0.0
-        factor = math.exp(min(half, _LARGEST_EXPONENT))
-        return low / factor, high * factor
+        (low, high), (_, times) = number.ends(level), factor.ends(level)
+        return low / times, high * times
 
     return Number(number.value, ends, number.n, "between launches")
 
@@ -190,6 +183,12 @@ def trend(curves: Sequence[Points]) -> Trend:
     deviation = math.sqrt(square / degrees) if degrees > 0 else math.nan
     number = student(slope, deviation / math.sqrt(spread), degrees, n, "about the fit")
     return Trend(number, tuple((float(x.mean()), float(y.mean())) for x, y in arrays), spread, deviation)
+
+
+def square_about_mean(values: Sequence[float]) -> tuple[float, int]:
+    """Return the sum of squares of some values about their mean, and its degrees of freedom."""
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values), len(values) - 1
 
 
 def square_about_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, int]:

@@ -40,11 +40,6 @@ def test_scaling_scales_both_ends_and_is_undone(number, factor):
     assert (back.n, back.variation, back.level) == (number.n, number.variation, number.level)
 
 
-def test_an_exponential_is_taken_end_by_end():
-    number = between(0.0, -1.0, 1.0).through(math.exp)
-    assert (number.low, number.value, number.high) == pytest.approx((1 / math.e, 1, math.e))
-
-
 @pytest.mark.parametrize(
     ("number", "text"),
     [
@@ -66,6 +61,9 @@ def test_an_interval_of_one_level_has_no_ends_at_a_higher_one():
     number = from_ends(2.0, 1.5, 2.5, "about the fit")
     assert number.ends(0.9) == number.ends(0.95) == (1.5, 2.5)
     assert all(map(math.isnan, number.ends(0.99)))
+    assert number.contains(2.5)
+    assert not number.contains(2.6)
+    assert not unknown(2.0).contains(2.0)
 
 
 def test_what_follows_from_several_numbers_covers_the_least_of_them():
@@ -76,13 +74,9 @@ def test_what_follows_from_several_numbers_covers_the_least_of_them():
     assert common_variation([]) == ""
 
 
-def test_a_value_is_within_an_interval_or_not():
-    assert between(2.0, 1.0, 3.0).contains(3.0)
-    assert not between(2.0, 1.0, 3.0).contains(3.1)
-    assert not unknown(2.0).contains(2.0)
-
-
-def test_the_exponential_of_a_mean_is_positive_at_every_level():
+def test_an_exponential_is_taken_end_by_end_and_positive_at_every_level():
+    number = between(0.0, -1.0, 1.0).through(math.exp)
+    assert (number.low, number.value, number.high) == pytest.approx((1 / math.e, 1, math.e))
     number = exponential(student(0.0, 1.0, 1, 2))
     assert 0 < number.ends(0.999)[0] < number.low < 1 < number.high < number.ends(0.999)[1] < math.inf
 

@@ -2,13 +2,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from analysis.stats import between, exact, student, unknown
 from analysis.stats.student import Noise, pooled, with_noise
-
-positive = st.floats(1e-3, 1e6)
 
 
 def test_the_interval_of_a_mean_is_students():
@@ -20,10 +16,14 @@ def test_the_interval_of_a_mean_is_students():
     assert (result.value, result.n, result.has_interval, result.variation) == (10, 1, False, "")
 
 
-@pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf]])
-def test_no_or_impossible_values_are_refused(values):
-    with pytest.raises(ValueError, match="finite"):
-        student.mean(values)
+def test_no_or_impossible_values_are_refused():
+    for values in ([], [1.0, math.nan], [math.inf]):
+        with pytest.raises(ValueError, match="finite"):
+            student.mean(values)
+    with pytest.raises(ValueError, match="positive"):
+        student.ratio(exact(1.0), exact(0.0))
+    with pytest.raises(ValueError, match="two values of x"):
+        student.trend([[(1, 2.0), (1, 3.0)]])
 
 
 def test_errors_of_a_ratio_add_in_quadrature():
@@ -31,26 +31,8 @@ def test_errors_of_a_ratio_add_in_quadrature():
     result = student.ratio(student.student(200.0, 6.0, 4, 5), student.student(100.0, 4.0, 4, 5))
     assert (result.value, result.standard_error) == (2, pytest.approx(0.1))
     assert result.degrees == pytest.approx(2500 / 337)
-
-
-@pytest.mark.parametrize("other", [unknown(100.0), exact(100.0)])
-def test_a_ratio_with_a_number_without_a_standard_error_has_none(other):
-    result = student.ratio(student.student(200.0, 6.0, 4, 5), other)
-    assert (result.value, result.n, result.has_interval) == (2, 1, False)
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0])
-def test_a_ratio_over_nothing_is_refused(bad):
-    with pytest.raises(ValueError, match="positive"):
-        student.ratio(exact(1.0), exact(bad))
-
-
-@given(st.lists(positive, min_size=2, max_size=8), st.lists(positive, min_size=2, max_size=8))
-def test_a_ratio_and_its_inverse_have_the_same_relative_error(a, b):
-    first, second = student.mean(a), student.mean(b)
-    there, back = student.ratio(first, second), student.ratio(second, first)
-    assert there.value * back.value == pytest.approx(1)
-    assert there.standard_error / there.value == pytest.approx(back.standard_error / back.value)
+    for other in (unknown(100.0), exact(100.0)):  # without a standard error
+        assert not student.ratio(student.student(200.0, 6.0, 4, 5), other).has_interval
 
 
 def test_the_ratio_of_means_and_welchs_interval_worked_by_hand():
@@ -97,8 +79,3 @@ def test_curves_of_two_points_have_the_mean_of_their_slopes():
     assert result.slope.standard_error == pytest.approx(0.5)  # 0.5 over the root of a spread of 1
     predicted = result.at(1, 4, 2)  # 22.5 at 2.5, and 1.5 steps on
     assert (predicted.value, predicted.standard_error) == pytest.approx((29.25, 0.5 * (1 + 0.5 + 2.25) ** 0.5))
-
-
-def test_a_single_size_has_no_trend():
-    with pytest.raises(ValueError, match="two values of x"):
-        student.trend([[(1, 2.0), (1, 3.0)]])
