@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.metrics import hops
-from analysis.predict import Curve, Learned, calibration, predict, reading, weak
+from analysis.predict import Curve, Learned, calibration, predict, reading, sizes
 from analysis.predict.calibration import Check, PublishedCurves
 from analysis.study import Study
 from analysis.user_table import table as user_table
@@ -32,7 +32,7 @@ def last_doubling(check: Check) -> np.ndarray:
     lower = check.holdout.lower
     slope = np.log(lower.images_per_s[-1] / lower.images_per_s[-2]) / np.log(lower.ranks[-1] / lower.ranks[-2])
     rate = lower.images_per_s[-1] * (check.holdout.beyond.ranks / lower.largest) ** slope
-    return np.asarray(rate / check.measured - 1)
+    return np.asarray(rate / check.holdout.measured - 1)
 
 
 def _set(check: Check) -> str:
@@ -151,12 +151,12 @@ def simulate(physics: Callable[[Rng, int], StepTime], learned: Learned, curves: 
     rng, rows = np.random.default_rng(17), []
     for _ in range(curves):
         per_node = int(rng.choice([1, 4, 8]))
-        sizes = np.append(POINTS, TARGETS)
-        rates = sizes / physics(rng, per_node)(sizes) * np.exp(rng.normal(0, noise, len(sizes)))
+        ranks = np.append(POINTS, TARGETS)
+        rates = ranks / physics(rng, per_node)(ranks) * np.exp(rng.normal(0, noise, len(ranks)))
         n, ones = len(POINTS), np.ones(len(POINTS))
         unknown, saturates = np.full(n, np.nan), physics is server
         curve = Curve("", "", "", POINTS, ones, rates[:n], unknown, float(per_node), may_saturate=saturates)
-        predicted = predict(curve, weak(curve, TARGETS), learned)
+        predicted = predict(curve, sizes(curve, TARGETS), learned)
         held = (predicted.low <= rates[n:]) & (rates[n:] <= predicted.high)
         rows.append((abs(predicted.images_per_s / rates[n:] - 1), held))
     errors, held = (np.array(column) for column in zip(*rows, strict=True))

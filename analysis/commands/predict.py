@@ -11,8 +11,8 @@ import pandas as pd
 from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.explain import FixedCosts, fixed_costs, runs
-from analysis.predict import Curve, answers, calibration, joined, next_points, reading
-from analysis.predict.answers import Answer, Job, Question
+from analysis.predict import Curve, answers, calibration, joined, next_points, reading, sizes
+from analysis.predict.answers import Answer, Question
 from analysis.predict.calibration import PublishedCurves
 from analysis.study import Study
 from analysis.user_table import table as user_table
@@ -61,8 +61,8 @@ def run_predict(options: argparse.Namespace) -> int:
     published = calibration.published_curves(study.published)
     if options.global_batch:
         curves = joined(curves)
-    job = Job(options.images * options.epochs, options.price or math.nan) if options.images else None
-    question = Question(options.to, options.global_batch, job, options.up_to)
+    images = options.images and options.images * options.epochs
+    question = Question(options.to, options.global_batch, images, options.price, options.up_to)
     predictions = [
         answers.answer(curve, question, published.learned_for(curve), costs.get((curve.model, curve.series)))
         for curve in curves
@@ -70,7 +70,7 @@ def run_predict(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(documents.text([target for answer in predictions for target in answer.targets]))
     else:
-        accuracy = calibration.accuracy_sentence(calibration.accuracy(published.checks))
+        accuracy = calibration.accuracy_sentence(published.checks)
         if options.file or options.experiment:
             accuracy += f" {calibration.unknown_network_sentence(published.checks)}"
         print(answers.report(predictions, accuracy))
@@ -141,9 +141,9 @@ def _print_next_points(
         return
     for prediction in predictions:
         typed = _typed_command(study, prediction.curve) if options.experiment else []
-        sizes = answers.sizes(prediction.curve, options.to, prediction.global_batch)
+        at = sizes(prediction.curve, options.to, prediction.global_batch)
         fixed_s = max(prediction.fixed_s.value, 0.0) if prediction.fixed_s else 0.0
-        if points := next_points.next_points(prediction.curve, sizes, published.in_general, fixed_s):
+        if points := next_points.next_points(prediction.curve, at, published.in_general, fixed_s):
             weak_or_strong = "weak_scaling" if prediction.global_batch is None else "strong_scaling"
             experiment = options.experiment or weak_or_strong
             # The kit has the models of the published curves.

@@ -13,8 +13,8 @@ from msgspec import UNSET
 
 from analysis import labels, metrics
 from analysis.figures import plots
-from analysis.predict import LEVEL, Curve, Learned, predict, shortest_step_s
-from analysis.predict.answers import Answer, PredictedTarget, sizes
+from analysis.predict import LEVEL, Curve, Learned, predict, shortest_step_s, sizes
+from analysis.predict.answers import Answer, PredictedTarget
 
 PANELS = 12  # that are drawn: more do not fit a page
 _STEPS = 40

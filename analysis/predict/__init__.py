@@ -10,6 +10,7 @@ a resource that all ranks share and that saturates.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,12 +51,12 @@ class Curve:
     spread: np.ndarray  # standard error of images_per_s, as a fraction; NaN where it is not known
     ranks_per_node: float = math.nan  # NaN: not known
     obstacles: tuple[Obstacle, ...] = ()
-    compute_s: float = math.nan  # the step without allreduce; NaN: not measured
-    parameters: float = math.nan  # of the model
-    link_mbit_per_s: float = math.nan  # the limit of an emulated link
-    # As measured in the jobs of the points; NaN: not known.
-    compute_limit_images_per_s: float = math.nan  # of one rank, whose processors do nothing but multiply
-    ring_s: float = math.nan  # all gradients over the slowest link: 2 (n - 1) / n of it is the shortest exchange
+    # Bounds of a step; 0: not known.
+    compute_s: float = 0.0  # the step without allreduce
+    image_s: float = 0.0  # of one rank, whose processors do nothing but multiply
+    # All gradients over the slowest link: 2 (n - 1) / n of it is the shortest exchange between n ranks, or n nodes.
+    ring_s: float = 0.0  # as measured between ranks
+    link_s: float = 0.0  # over an emulated link of each node
     series: str = ""  # of local records
     measure: str = "report"  # the effort of the points, as in MEASURE=
     max_nodes: float = math.inf  # that the machine of the points holds
@@ -85,10 +86,9 @@ class Curve:
         """The position of the base of speedups: the fewest ranks, with the largest batch."""
         return int(np.lexsort((-self.batch, self.ranks))[0])
 
-    def nodes(self, ranks: np.ndarray) -> np.ndarray:
+    def nodes(self, ranks: float) -> int:
         """Return the nodes that so many ranks take; one for each rank where the ranks of a node are not known."""
-        per_node = 1 if math.isnan(self.ranks_per_node) else self.ranks_per_node
-        return np.ceil(np.asarray(ranks, float) / per_node)
+        return math.ceil(ranks / (1 if math.isnan(self.ranks_per_node) else self.ranks_per_node))
 
     def only(self, mask: np.ndarray) -> Curve:
         """Return the curve with only those points that the mask selects, and their obstacles."""
@@ -106,16 +106,10 @@ class Sizes:
     batch: np.ndarray  # of one rank
 
 
-def weak(curve: Curve, ranks: np.ndarray) -> Sizes:
-    """Return sizes with a constant batch per rank: that of the curve's points on the fewest ranks."""
+def sizes(curve: Curve, ranks: Sequence[float] | np.ndarray, global_batch: float | None = None) -> Sizes:
+    """Return sizes with a global batch; without one, with the batch per rank of the curve on the fewest ranks."""
     ranks = np.asarray(ranks, float)
-    return Sizes(ranks, np.full(len(ranks), curve.batch[curve.base]))
-
-
-def strong(ranks: np.ndarray, global_batch: float) -> Sizes:
-    """Return sizes with a constant global batch: each rank has its share of it."""
-    ranks = np.asarray(ranks, float)
-    return Sizes(ranks, global_batch / ranks)
+    return Sizes(ranks, np.full(len(ranks), curve.batch[curve.base]) if global_batch is None else global_batch / ranks)
 
 
 def joined(curves: list[Curve]) -> list[Curve]:
@@ -131,12 +125,11 @@ def _joined(curves: list[Curve]) -> Curve:
     order = np.lexsort((arrays["batch"], arrays["ranks"]))
     obstacles = tuple(dict.fromkeys(obstacle for curve in curves for obstacle in curve.obstacles))
     sorted_by_ranks: dict[str, Any] = {name: values[order] for name, values in arrays.items()}
-    return replace(curves[0], name="several batches", obstacles=obstacles, compute_s=math.nan, **sorted_by_ranks)
+    return replace(curves[0], name="several batches", obstacles=obstacles, compute_s=0.0, **sorted_by_ranks)
 
 
 LEVEL = 0.90
 MIN_POINTS = 3  # two have a doubling; a third shows how even the growth is
-MAX_DOUBLINGS = limit("doublings")
 
 
 @dataclass(frozen=True)
@@ -159,7 +152,6 @@ class Learned:
 class Prediction:
     """Images/s of the whole job at each size, with the interval of one measurement there."""
 
-    at: Sizes
     images_per_s: np.ndarray
     low: np.ndarray
     high: np.ndarray
@@ -229,43 +221,27 @@ def _both_batches(curve: Curve, at: Sizes) -> np.ndarray:
 def shortest_step_s(curve: Curve, at: Sizes) -> np.ndarray:
     """Return the shortest time of a step that processors and links allow, as far as they are known; else 0.
 
-    It is the longest of the single bounds: an exchange may be hidden behind computing. They are from the step without
-    allreduce, the products of matrices and the streams between ranks that the jobs measured, and the rate of an
-    emulated link.
+    It is the longest of the single bounds: an exchange may be hidden behind computing.
     """
-    compute = 0.0 if math.isnan(curve.compute_s) or curve.strong else curve.compute_s
-    least = np.full(len(at.ranks), compute)
-    if not math.isnan(curve.compute_limit_images_per_s):
-        least = np.maximum(least, metrics.step_s(at.batch, np.full(len(least), curve.compute_limit_images_per_s)))
-    if not math.isnan(curve.ring_s):
-        least = np.maximum(least, metrics.hops(at.ranks) * curve.ring_s)
-    if math.isnan(curve.link_mbit_per_s) or math.isnan(curve.parameters):
-        return least
-    nodes = curve.nodes(at.ranks).astype(int)
-    links = [metrics.ring_allreduce_min_s(int(curve.parameters), int(n), curve.link_mbit_per_s) for n in nodes]
-    return np.maximum(least, links)
-
-
-def ideal(curve: Curve, at: Curve | Sizes) -> np.ndarray:
-    """Return images/s if each rank were as fast as at the base of the speedups."""
-    base = curve.base
-    rate = metrics.per_rank(float(curve.images_per_s[base]), float(curve.ranks[base]))
-    return metrics.job_total(np.full(len(at.ranks), rate), at.ranks)
+    nodes = np.array([curve.nodes(ranks) for ranks in at.ranks.tolist()])
+    compute_s = np.full(len(at.ranks), 0.0 if curve.strong else curve.compute_s)
+    exchange_s = np.maximum(metrics.hops(at.ranks) * curve.ring_s, metrics.hops(nodes) * curve.link_s)
+    return np.maximum(np.maximum(compute_s, at.batch * curve.image_s), exchange_s)
 
 
 def _least_s(curve: Curve, at: Sizes) -> np.ndarray:
-    """Return the logarithm of the ideal time of a step at each size; less, if measured points are above the ideal.
+    """Return the logarithm of the time of a step if each rank were as fast as at the base of the speedups.
 
-    They are then taken to go on as the one that gains most at each doubling.
+    It is less if measured points are above that ideal. They are then taken to go on as the one that gains most at each
+    doubling.
     """
-
-    def ideal_s(sizes: Curve | Sizes) -> np.ndarray:
-        return np.log(metrics.step_s(sizes.batch, metrics.per_rank(ideal(curve, sizes), sizes.ranks)))
-
-    doublings = np.log2(curve.ranks / curve.ranks[curve.base])
+    base = curve.base
+    rate = metrics.per_rank(float(curve.images_per_s[base]), float(curve.ranks[base]))
+    doublings = np.log2(curve.ranks / curve.ranks[base])
     more = doublings > 0
-    gain = ((np.log(curve.step_s) - ideal_s(curve))[more] / doublings[more]).min(initial=0.0)
-    return np.asarray(ideal_s(at) + gain * np.log2(at.ranks / curve.ranks[curve.base]))
+    over_ideal = np.log(curve.step_s / (curve.batch / rate))
+    gain = (over_ideal[more] / doublings[more]).min(initial=0.0)
+    return np.asarray(np.log(at.batch / rate) + gain * np.log2(at.ranks / curve.ranks[base]))
 
 
 def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
@@ -290,35 +266,33 @@ def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
         step_s = np.maximum(np.exp(ln_s), shortest_step_s(curve, at))
         return metrics.job_total(metrics.rate(at.batch, step_s), at.ranks)
 
-    return Prediction(at, rate(value), rate(slowest), rate(fastest))
+    return Prediction(rate(value), rate(slowest), rate(fastest))
 
 
-def why_not(curve: Curve, at: Sizes) -> list[str]:
-    """Return for each size why the curve supports no prediction there; "" if it does."""
-    general = _curve_reason(curve)
-    return [general or _size_reason(curve, ranks, batch) for ranks, batch in zip(at.ranks, at.batch, strict=True)]
-
-
-def _curve_reason(curve: Curve) -> str:
+def why_not(curve: Curve, ranks: float, batch: float) -> str:
+    """Return why the curve supports no prediction at a size; "" if it does."""
     different = len(np.unique(curve.ranks))
     if curve.obstacles:
         return "; ".join(map(str, curve.obstacles))
     if different < MIN_POINTS:
         have = f"{different or 'no'} number{'s' * (different != 1)} of ranks measured"
         return f"{have}, at least {MIN_POINTS} are needed"
-    return ""
-
-
-def _size_reason(curve: Curve, ranks: float, batch: float) -> str:
     if batch not in curve.batch and not curve.strong:
         return "the batch of a rank changes: points at two batches per rank or more are needed"
     if batch < 1 and curve.batch.max() > 1:
         return f"a global batch of {batch * ranks:g} leaves some of {ranks:g} ranks without an image"
     if ranks < curve.ranks.min():
         return f"fewer ranks than the smallest point ({curve.ranks.min():g})"
-    if float(curve.nodes(np.array([ranks]))[0]) > 1 and curve.nodes(curve.ranks).max() == 1:
+    if curve.nodes(ranks) > 1 and curve.nodes(curve.largest) == 1:
         return f"no point on two nodes or more: all are on one node of {curve.ranks_per_node:g} ranks"
-    doublings = math.log2(ranks / curve.largest)
-    if doublings > MAX_DOUBLINGS:
-        return f"{doublings:.3g} doublings beyond {curve.largest:g} ranks, at most {MAX_DOUBLINGS:g} can be carried"
+    doublings, most = math.log2(ranks / curve.largest), limit("doublings")
+    if doublings > most:
+        return f"{doublings:.3g} doublings beyond {curve.largest:g} ranks, at most {most:g} can be carried"
     return ""
+
+
+def supported(curve: Curve, at: Curve | Sizes) -> np.ndarray:
+    """Return for each size whether the curve supports a prediction there."""
+    return np.array(
+        [not why_not(curve, *size) for size in zip(at.ranks.tolist(), at.batch.tolist(), strict=True)], bool
+    )

@@ -13,16 +13,8 @@ from tabulate import tabulate
 
 from analysis import labels, metrics
 from analysis.documents import Document, NumberField, about
-from analysis.predict import LEVEL, Curve, Learned, Prediction, Sizes, predict, strong, weak, why_not
-from analysis.stats import Number, from_ends, unknown
-
-
-@dataclass(frozen=True)
-class Job:
-    """A job: so many images in all, or what the rates count, at a price for an hour of a node."""
-
-    images: float
-    price: float = math.nan
+from analysis.predict import LEVEL, Curve, Learned, Prediction, Sizes, predict, sizes, why_not
+from analysis.stats import Number, exact, from_ends, unknown
 
 
 class PredictedTarget(Document):
@@ -60,14 +52,9 @@ class Question:
 
     ranks: tuple[int, ...]
     global_batch: float | None = None
-    job: Job | None = None
+    images: float | None = None  # of a job in all, or what the rates count
+    price: float | None = None  # of an hour of a node
     up_to: float = math.inf  # only points of so many ranks at most are used: the larger ones check the prediction
-
-
-def sizes(curve: Curve, ranks: Sequence[float] | np.ndarray, global_batch: float | None) -> Sizes:
-    """Return sizes with the given global batch, else with the batch of a rank of the curve."""
-    ranks = np.asarray(ranks, float)
-    return weak(curve, ranks) if global_batch is None else strong(ranks, global_batch)
 
 
 def answer(whole: Curve, question: Question, learned: Learned, fixed_s: Number | None = None) -> Answer:
@@ -78,16 +65,14 @@ def answer(whole: Curve, question: Question, learned: Learned, fixed_s: Number |
     curve, global_batch = whole.only(whole.ranks <= question.up_to), question.global_batch
     if global_batch is None and curve.strong:
         global_batch = float(curve.batch[curve.base] * curve.ranks[curve.base])
-    at = sizes(curve, question.ranks, global_batch) if len(curve.ranks) else strong(np.array(question.ranks), 1.0)
-    reasons = why_not(curve, at)
-    supported = np.array([not why for why in reasons])
-    prediction = predict(curve, Sizes(at.ranks[supported], at.batch[supported]), learned) if supported.any() else None
-    positions = supported.cumsum() - 1  # in the prediction
+    at = sizes(curve, question.ranks, global_batch if len(curve.ranks) else 1.0)
     targets = []
-    for ranks, batch, why, i in zip(at.ranks.tolist(), at.batch.tolist(), reasons, positions, strict=True):
+    for ranks, batch in zip(at.ranks.tolist(), at.batch.tolist(), strict=True):
+        why = why_not(curve, ranks, batch)
         numbers = {"images_per_s": unknown(n=len(curve.ranks))}
-        if prediction and not why:
-            numbers = _numbers(curve, prediction, i, question.job, fixed_s)
+        if not why:
+            predicted = predict(curve, Sizes(np.array([ranks]), np.array([batch])), learned)
+            numbers = _numbers(curve, ranks, predicted, question, fixed_s)
         targets.append(
             PredictedTarget(
                 model=curve.model,
@@ -97,7 +82,7 @@ def answer(whole: Curve, question: Question, learned: Learned, fixed_s: Number |
                 curve=curve.name,
                 unit=curve.unit,
                 may_saturate=curve.may_saturate,
-                nodes=_nodes(curve, ranks),
+                nodes=curve.nodes(ranks) if math.isfinite(curve.ranks_per_node) else None,
                 measured=_left_out(whole, curve, ranks, batch),
                 **numbers,
             )
@@ -111,38 +96,31 @@ def _left_out(whole: Curve, used: Curve, ranks: float, batch: float) -> float | 
     return float(whole.images_per_s[at_size][0]) if at_size.any() and ranks not in used.ranks else UNSET
 
 
-def _nodes(curve: Curve, ranks: float) -> int | None:
-    """Return the nodes that so many ranks take; None where the ranks of a node are not known."""
-    return int(curve.nodes(np.array([ranks]))[0]) if math.isfinite(curve.ranks_per_node) else None
-
-
 def _numbers(
-    curve: Curve, prediction: Prediction, i: int, job: Job | None, fixed_s: Number | None
+    curve: Curve, ranks: float, predicted: Prediction, question: Question, fixed_s: Number | None
 ) -> dict[str, Number]:
-    value, low, high = (float(rates[i]) for rates in (prediction.images_per_s, prediction.low, prediction.high))
+    """Return the numbers of a target whose rate is predicted."""
+    value, low, high = (float(rates[0]) for rates in (predicted.images_per_s, predicted.low, predicted.high))
     rate = from_ends(value, low, high, "between machines", len(curve.ranks), LEVEL)
-    base, ranks = curve.base, float(prediction.at.ranks[i])
-    speedup = rate.scaled(metrics.rate(1, float(curve.images_per_s[base])))
+    speedup = rate.over(float(curve.images_per_s[curve.base]))
     numbers = {
         "images_per_s": rate,
         "speedup": speedup,
-        "efficiency": speedup.scaled(metrics.efficiency(1.0, ranks, float(curve.ranks[base]))),
+        "efficiency": speedup.scaled(metrics.efficiency(1.0, ranks, float(curve.ranks[curve.base]))),
     }
-    if job:
-        numbers["wall_s"] = _wall_s(job.images, rate.scaled(1 / labels.work_and_period(curve.unit)[1]), fixed_s)
-        if (nodes := _nodes(curve, ranks)) and math.isfinite(job.price):
-            numbers["cost"] = numbers["wall_s"].scaled(job.price * nodes / 3600)
+    if question.images:
+        numbers["wall_s"] = _wall_s(question.images, rate.over(labels.work_and_period(curve.unit)[1]), fixed_s)
+        if question.price and math.isfinite(curve.ranks_per_node):
+            numbers["cost"] = numbers["wall_s"].scaled(question.price * curve.nodes(ranks) / 3600)
     return numbers
 
 
 def _wall_s(images: float, rate: Number, fixed_s: Number | None) -> Number:
     """Return the wall time of a job: its fixed cost, and its images at that rate; the ends are those of both."""
-    training = (metrics.step_s(images, end) for end in (rate.value, rate.high, rate.low))
-    fixed = (0.0, 0.0, 0.0)
-    if fixed_s:
-        ends = fixed_s.interval if math.isfinite(fixed_s.low) else (fixed_s.value, fixed_s.value)
-        fixed = (max(fixed_s.value, 0.0), max(ends[0], 0.0), ends[1])
-    value, low, high = (cost + time for cost, time in zip(fixed, training, strict=True))
+    cost_s = fixed_s or exact(0.0)
+    least_s, most_s = cost_s.interval if cost_s.has_interval else (cost_s.value, cost_s.value)
+    costs_and_rates = ((cost_s.value, rate.value), (least_s, rate.high), (most_s, rate.low))
+    value, low, high = (max(cost, 0.0) + metrics.step_s(images, end) for cost, end in costs_and_rates)
     return from_ends(value, low, high, "between machines", rate.n, LEVEL)
 
 

@@ -6,7 +6,7 @@ not independent: each network counts as much as any other, and is predicted with
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import cached_by_table
-from analysis.predict import LEVEL, MIN_POINTS, Curve, Learned, Prediction, Sizes, predict, reading, why_not
+from analysis.predict import LEVEL, MIN_POINTS, Curve, Learned, Prediction, Sizes, predict, reading, supported
 from analysis.stats.repeats import proportion
 
 # Rates are printed with three or four digits: no error is known to be smaller.
@@ -31,21 +31,19 @@ class Holdout:
     curve: Curve
     lower: Curve
     beyond: Sizes
-    measured_s: np.ndarray  # the time of a step at each size beyond
+    measured: np.ndarray  # images/s at each size beyond
 
 
 def holdouts(curves: Sequence[Curve]) -> list[Holdout]:
     """Return the holdouts of the curves: those that leave enough points to predict the ones beyond."""
-    return [holdout for curve in curves if not curve.strong for holdout in _holdouts(curve)]
-
-
-def _holdouts(curve: Curve) -> Iterator[Holdout]:
-    for size in np.unique(curve.ranks)[MIN_POINTS - 1 : -1]:
-        lower, upper = curve.only(curve.ranks <= size), curve.only(curve.ranks > size)
-        supported = np.array([not why for why in why_not(lower, Sizes(upper.ranks, upper.batch))])
-        if supported.any():
-            upper = upper.only(supported)
-            yield Holdout(curve, lower, Sizes(upper.ranks, upper.batch), upper.step_s)
+    result = []
+    for curve in curves:
+        for size in np.unique(curve.ranks)[MIN_POINTS - 1 : -1] if not curve.strong else ():
+            lower, upper = curve.only(curve.ranks <= size), curve.only(curve.ranks > size)
+            if (can_be_predicted := supported(lower, upper)).any():
+                upper = upper.only(can_be_predicted)
+                result.append(Holdout(curve, lower, Sizes(upper.ranks, upper.batch), upper.images_per_s))
+    return result
 
 
 def learn(curves: Sequence[Curve]) -> Learned:
@@ -82,20 +80,14 @@ class Check:
     predicted: Prediction
 
     @property
-    def measured(self) -> np.ndarray:
-        """Images/s that were measured at each size beyond."""
-        at = self.holdout.beyond
-        return metrics.job_total(metrics.rate(at.batch, self.holdout.measured_s), at.ranks)
-
-    @property
     def error(self) -> np.ndarray:
         """The error of the prediction, as a fraction of the measured value, at each size beyond."""
-        return metrics.change_fraction(self.measured, self.predicted.images_per_s)
+        return metrics.change_fraction(self.holdout.measured, self.predicted.images_per_s)
 
     @property
     def held(self) -> np.ndarray:
         """Whether the interval holds the measured value, at each size beyond."""
-        return (self.predicted.low <= self.measured) & (self.measured <= self.predicted.high)
+        return (self.predicted.low <= self.holdout.measured) & (self.holdout.measured <= self.predicted.high)
 
 
 def by_source(curves: Sequence[Curve]) -> dict[str, Learned]:
@@ -144,45 +136,22 @@ def published_curves(published: pd.DataFrame) -> PublishedCurves:
 ABOVE = 8
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """The accuracy of predictions above 8 ranks, over all published curves with such points."""
-
-    curves: int
-    networks: int
-    largest_error: float  # the median, over curves, of the error of the largest point from all below it; a fraction
-    held: int  # of the points above 8 ranks, predicted from every holdout below them
-    points: int
-    low: float  # 95 % interval of the share that is held, if the points were independent
-    high: float
-
-
-def predictions_above(checks: Sequence[Check]) -> Iterator[tuple[Check, int]]:
-    """Yield each prediction of a point above 8 ranks: its check, and its position there."""
-    for check in checks:
-        yield from ((check, i) for i in np.flatnonzero(check.holdout.beyond.ranks > ABOVE).tolist())
-
-
-def accuracy(checks: Sequence[Check]) -> Accuracy:
-    """Return the accuracy of predictions above 8 ranks."""
-    predictions = list(predictions_above(checks))
-    from_all_below = [(c, i) for c, i in predictions if len(c.holdout.lower.ranks) == len(c.holdout.curve.ranks) - 1]
-    nearest = [abs(float(check.error[i])) for check, i in from_all_below]
-    held = sum(bool(check.held[i]) for check, i in predictions)
+def accuracy_sentence(checks: Sequence[Check]) -> str:
+    """Return how good predictions above 8 ranks were, over all published curves with such points."""
+    predictions = [(check, i) for check in checks for i in np.flatnonzero(check.holdout.beyond.ranks > ABOVE).tolist()]
+    nearest = [
+        abs(float(check.error[i]))
+        for check, i in predictions
+        if len(check.holdout.lower.ranks) == len(check.holdout.curve.ranks) - 1
+    ]
+    held, points = sum(bool(check.held[i]) for check, i in predictions), len(predictions)
     sources = {id(check.holdout.curve): check.holdout.curve.source for check, _ in predictions}
-    low, high = proportion(held, len(predictions)).interval
-    networks = len(set(sources.values()))
-    return Accuracy(len(sources), networks, float(np.median(nearest)), held, len(predictions), low, high)
-
-
-def accuracy_sentence(accuracy: Accuracy) -> str:
-    """Return the accuracy in one sentence."""
-    share = f"{accuracy.held / accuracy.points:.0%}; {accuracy.low:.0%} to {accuracy.high:.0%}, were they independent"
+    networks, (low, high) = len({*sources.values()}), proportion(held, points).interval
     return (
-        f"Checked on the {accuracy.curves} published curves with points above {ABOVE} ranks, each calibrated on "
+        f"Checked on the {len(sources)} published curves with points above {ABOVE} ranks, each calibrated on "
         f"the curves of other networks: the largest point was predicted from all below it within "
-        f"{accuracy.largest_error:.1%} (median), and the {LEVEL:.0%} interval held {accuracy.held} of "
-        f"{accuracy.points} points ({share}), on {accuracy.networks} networks."
+        f"{np.median(nearest):.1%} (median), and the {LEVEL:.0%} interval held {held} of {points} points "
+        f"({held / points:.0%}; {low:.0%} to {high:.0%}, were they independent), on {networks} networks."
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis import metrics
 from analysis.documents import counted
-from analysis.predict import MIN_POINTS, SHARED_CORES, Curve, Learned, Sizes, extrapolated, predict, why_not
+from analysis.predict import MIN_POINTS, SHARED_CORES, Curve, Learned, Sizes, extrapolated, predict, supported
 from analysis.predict.answers import WIDTH, title
 
 MAX_POINTS = 2
@@ -42,22 +42,20 @@ def next_points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0)
     expected if the points turn out as predicted. `fixed_s`: the fixed cost of a launch.
     """
     points: list[NextPoint] = []
-    if not len(curve.ranks) or curve.obstacles:
-        return points
-    while len(points) < MAX_POINTS:
+    while len(curve.ranks) and not curve.obstacles and len(points) < MAX_POINTS:
         before = _state(curve, at, learned)
-        best: tuple[tuple[float, ...], Curve, NextPoint] | None = None
+        worth: list[tuple[tuple[float, ...], Curve, NextPoint]] = []
         for ranks in _candidates(curve, at):
-            more = _with(curve, ranks)
-            after = _state(more, at, learned)
-            cost = _cost(more, ranks, fixed_s)
-            worth = _worth(before, after, float(curve.nodes(np.array([ranks]))[0]), cost)
-            if worth and (best is None or worth > best[0]):
-                best = worth, more, _next_point(curve, ranks, cost, before, after)
-        if best is None:
+            more, nodes = _with(curve, ranks), curve.nodes(ranks)
+            after, hours = _state(more, at, learned), _node_hours(more, ranks, fixed_s)
+            if order := _worth(before, after, nodes if math.isnan(hours) else hours):
+                reach = math.exp(before.width / 2) if before.supported == after.supported else math.nan
+                point = NextPoint(int(ranks), nodes, hours, reach, math.exp(after.width / 2))
+                worth.append((order, more, point))
+        if not worth:
             break
-        curve = best[1]
-        points.append(best[2])
+        _, curve, point = max(worth, key=lambda option: option[0])
+        points.append(point)
     return points
 
 
@@ -74,13 +72,11 @@ class _State:
 
 
 def _state(curve: Curve, at: Sizes, learned: Learned) -> _State:
-    supported = np.array([not why for why in why_not(curve, at)])
-    different = min(len(np.unique(curve.ranks)), MIN_POINTS)
-    if not supported.any():
+    targets, different = supported(curve, at), min(len(np.unique(curve.ranks)), MIN_POINTS)
+    if not targets.any():
         return _State(0, math.inf, different)
-    prediction = predict(curve, Sizes(at.ranks[supported], at.batch[supported]), learned)
-    width = float(np.mean(np.log(prediction.high / prediction.low)))
-    return _State(int(supported.sum()), width, different)
+    prediction = predict(curve, Sizes(at.ranks[targets], at.batch[targets]), learned)
+    return _State(int(targets.sum()), float(np.mean(np.log(prediction.high / prediction.low))), different)
 
 
 def _candidates(curve: Curve, at: Sizes) -> list[float]:
@@ -93,8 +89,8 @@ def _candidates(curve: Curve, at: Sizes) -> list[float]:
     if math.isfinite(curve.ranks_per_node):
         within = powers[powers < curve.ranks_per_node]
         powers = np.append(within, powers * curve.ranks_per_node)
-    here = powers[curve.nodes(powers) <= curve.max_nodes]
-    return [float(n) for n in here if curve.ranks.min() < n <= largest and n not in curve.ranks]
+    unmeasured = (n for n in powers.tolist() if curve.ranks.min() < n <= largest and n not in curve.ranks)
+    return [n for n in unmeasured if curve.nodes(n) <= curve.max_nodes]
 
 
 def _with(curve: Curve, ranks: float) -> Curve:
@@ -102,42 +98,32 @@ def _with(curve: Curve, ranks: float) -> Curve:
     batch = float(curve.batch[curve.base])
     if curve.strong:
         batch *= float(curve.ranks[curve.base]) / ranks
-    at = Sizes(np.array([ranks]), np.array([batch]))
-    step_s = float(np.exp(extrapolated(curve, at)[0]))
+    step_s = float(np.exp(extrapolated(curve, Sizes(np.array([ranks]), np.array([batch])))[0]))
     rate = metrics.job_total(metrics.rate(batch, step_s), ranks)
+    at = int(np.searchsorted(curve.ranks, ranks))
     row = {"ranks": ranks, "batch": batch, "images_per_s": rate, "spread": math.nan}
-    order = np.argsort(np.append(curve.ranks, ranks), kind="stable")
-    more: dict[str, Any] = {name: np.append(getattr(curve, name), value)[order] for name, value in row.items()}
-    return replace(curve, **more)
+    arrays: dict[str, Any] = {name: np.insert(getattr(curve, name), at, value) for name, value in row.items()}
+    return replace(curve, **arrays)
 
 
-def _cost(more: Curve, ranks: float, fixed_s: float) -> float:
+def _node_hours(more: Curve, ranks: float, fixed_s: float) -> float:
     """Return the node hours of a point; NaN where the batch, and so the time of a step, is not known."""
-    at_size = more.ranks == ranks
     if float(more.batch.max()) <= 1:
         return math.nan
-    seconds = _LAUNCHES * (fixed_s + _STEPS * float(more.step_s[at_size].max()))
-    return float(more.nodes(np.array([ranks]))[0]) * seconds / 3600
+    seconds = _LAUNCHES * (fixed_s + _STEPS * float(more.step_s[more.ranks == ranks].max()))
+    return more.nodes(ranks) * seconds / 3600
 
 
-def _worth(before: _State, after: _State, nodes: float, cost: float) -> tuple[float, ...]:
+def _worth(before: _State, after: _State, price: float) -> tuple[float, ...]:
     """Return a sort key: more targets supported, then more narrowing for the cost; empty where it is not worth it."""
-    price = nodes if math.isnan(cost) else cost
     if after.supported > before.supported:
         return (after.supported, 1 / price)
     if not before.supported and after.sizes > before.sizes:
         return (0, 1 / price)
-    if after.supported < before.supported or not before.supported:
-        return ()
     narrower = before.width - after.width
-    return (before.supported, narrower / price) if narrower > _WORTH * before.width else ()
-
-
-def _next_point(curve: Curve, ranks: float, cost: float, before: _State, after: _State) -> NextPoint:
-    all_before = before.supported == after.supported
-    reach = [math.exp(state.width / 2) for state in (before, after)]
-    nodes = int(curve.nodes(np.array([ranks]))[0])
-    return NextPoint(int(ranks), nodes, cost, reach[0] if all_before else math.nan, reach[1])
+    if before.supported and after.supported == before.supported and narrower > _WORTH * before.width:
+        return (before.supported, narrower / price)
+    return ()
 
 
 def with_nodes(typed: Sequence[str], nodes: int, *more: str) -> str:
@@ -158,12 +144,10 @@ def command(curve: Curve, points: Sequence[NextPoint], experiment: str, typed: S
     batch = float(curve.batch[curve.base])
     keys = [f"ranks_per_node={per_node}"] if per_node > 1 else []
     keys += [f"batch_per_rank={batch:g}"] if batch > 1 and not (curve.strong or experiment == "strong_scaling") else []
-    parts = [f"make {experiment.replace('_', '-')}", f"NODES={largest.nodes}", curve.model and f"MODELS={curve.model}"]
-    parts += [
-        f'ARGS="{" ".join(keys)}"' if keys else "",
-        f"MEASURE={curve.measure}" if curve.measure != "quick" else "",
-    ]
-    return " ".join(filter(None, parts))
+    words = [f"MODELS={curve.model}"] if curve.model else []
+    words += [f'ARGS="{" ".join(keys)}"'] if keys else []
+    words += [f"MEASURE={curve.measure}"] if curve.measure != "quick" else []
+    return " ".join(["make", experiment.replace("_", "-"), f"NODES={largest.nodes}", *words])
 
 
 def full(curve: Curve, experiment: str, typed: Sequence[str] = ()) -> str:
@@ -172,7 +156,7 @@ def full(curve: Curve, experiment: str, typed: Sequence[str] = ()) -> str:
     With too few sizes for a prediction, smaller nodes are advised, if it can be divided further: a separate curve.
     """
     others = [obstacle for obstacle in curve.obstacles if obstacle.reason != SHARED_CORES]
-    if others or float(curve.nodes(np.array([2 * curve.largest]))[0]) <= curve.max_nodes:
+    if others or curve.nodes(2 * curve.largest) <= curve.max_nodes:
         return ""
     text = f"{title(curve)}: the machine has room for {counted(int(curve.max_nodes), 'node')} like these. "
     text += "More sizes need more hosts (docs/clusters.md)"
@@ -180,7 +164,7 @@ def full(curve: Curve, experiment: str, typed: Sequence[str] = ()) -> str:
     if len(np.unique(curve.ranks)) < MIN_POINTS <= curve.finer_nodes:
         here = textwrap.fill(f"{text}, or smaller nodes on this one:", WIDTH)
         return f"{here}\n    {with_nodes(typed, curve.finer_nodes)}"
-    nodes = int(curve.nodes(np.array([curve.largest]))[0]) * (1 if curve.obstacles else 2)
+    nodes = curve.nodes(curve.largest) * (1 if curve.obstacles else 2)
     return f"{textwrap.fill(f'{text}:', WIDTH)}\n    {with_nodes(typed, nodes, 'LAUNCHER=ssh', 'HOSTS=...')}"
 
 

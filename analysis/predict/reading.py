@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import PUBLISHED, TableError, labels, metrics, speedups
-from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN
+from analysis.curves import PER_RANK, RATES, SOURCE_RUN, curve_numbers, lookup
 from analysis.predict import SHARED_CORES, Curve, Obstacle
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, LINK
@@ -37,7 +37,7 @@ def file(table: UserTable, exchange: Exchange | None = None) -> list[Curve]:
     do not hold its rate, or if nothing is measured on two numbers of ranks.
     """
     obstacles = (_BY_SERVER,) if exchange == "server" else ()
-    curves = published(table.published) if table.published is not None else list(_run_curves(table))
+    curves = published(table.published) if table.published is not None else _curves(_user_points(table))
     if not curves:
         raise TableError(
             f"{table.path}: no curve is measured on two numbers of ranks; allowed: two or more, three to predict"
@@ -45,60 +45,68 @@ def file(table: UserTable, exchange: Exchange | None = None) -> list[Curve]:
     return [replace(curve, may_saturate=exchange is None, obstacles=(*curve.obstacles, *obstacles)) for curve in curves]
 
 
-def _run_curves(table: UserTable) -> Iterator[Curve]:
-    runs = table.runs.join(rates(table.runs).rename(columns={"work": "rate_work"}))
-    runs = runs[runs["rate"].gt(0)]
-    _check_ends(runs)
-    names = ("model", "dataset", "gpu", "machine")
-    texts = [runs[name] if name in runs else pd.Series("", runs.index) for name in names]
-    for texts_of_curve, rows in runs.groupby([*texts, settings(runs)], sort=False):
-        model, *setting = map(str, texts_of_curve)
-        per_node, work = _numbers(rows, "ranks_per_node"), str(rows["rate_work"].iloc[0])
-        full_node = float(np.nanmax(per_node)) if np.isfinite(per_node).any() else math.nan
-        for batch, points in _by_batch(_run_points(rows)):
-            if points["ranks"].nunique() > 1:
-                name = ", ".join(filter(None, (*setting, "" if math.isnan(batch) else f"batch {batch:g}")))
-                yield _curve(
-                    points, model=model, name=name, source=table.path, ranks_per_node=full_node, unit=f"{work or 1}/s"
-                )
-
-
-def _run_points(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the points of runs: repeats of one size averaged."""
-    columns = {name: _numbers(runs, name) for name in ("ranks", "batch_per_rank", "low", "high")}
-    points = pd.DataFrame({**columns, "images_per_s": runs["rate"].to_numpy(float)}, runs.index)
-    points["spread"] = (points["high"] - points["low"]) / _ERRORS_BETWEEN_ENDS / points["images_per_s"]
-    size = points.groupby(["ranks", "batch_per_rank"], dropna=False)
-    alone = size["ranks"].transform("size").eq(1)
-    points = points.assign(images_per_s=size["images_per_s"].transform("mean"), spread=points["spread"].where(alone))
-    return points.drop_duplicates(["ranks", "batch_per_rank"])
-
-
-def _check_ends(runs: pd.DataFrame) -> None:
-    """Raise TableError for a row whose interval does not hold its rate."""
-    if not {"low", "high"} <= {*runs}:
-        return
-    out = runs[~runs["low"].fillna(0).le(runs["rate"]) | ~runs["high"].fillna(np.inf).ge(runs["rate"])]
-    if len(out):
-        row = out.iloc[0]
+def _user_points(table: UserTable) -> pd.DataFrame:
+    """Return the runs of a user's table as points for `_curves`. Raises TableError for ends that do not hold a rate."""
+    runs, numbers = table.runs, ["ranks", "batch_per_rank", "ranks_per_node", "low", "high"]
+    points = runs.reindex(columns=["file", "line", *numbers]).astype(dict.fromkeys(numbers, float))
+    points = points.assign(**{name: runs.get(name, "") for name in ("model", "gpu", "machine", "dataset")})
+    points = points.assign(detail=settings(runs), source=table.path, run="").join(rates(runs))
+    points = points[points["rate"].gt(0)]
+    outside = points[points["low"].gt(points["rate"]) | points["high"].lt(points["rate"])]
+    if len(outside):
+        row = outside.iloc[0]
         raise TableError(
             f"{row['file']}, line {row['line']}: low, high: {row['low']:g}, {row['high']:g} given; allowed: ends of an "
             f"interval that holds the rate ({row['rate']:g})"
         )
+    spread = (points["high"] - points["low"]) / _ERRORS_BETWEEN_ENDS / points["rate"]
+    return points.assign(images_per_s=points["rate"], spread=spread, unit=points["work"].replace("", "1") + "/s")
 
 
-def _numbers(rows: pd.DataFrame, name: str) -> np.ndarray:
-    return rows[name].to_numpy(float, na_value=math.nan) if name in rows else np.full(len(rows), math.nan)
+def published(table: pd.DataFrame) -> list[Curve]:
+    """Return the curves of throughput in the published tidy table; if a report copied a page, those of the page.
+
+    Runs that differ in how variables are updated are different curves; a speed printed as 0 is no measurement.
+    """
+    rows = table[table["kind"].eq("measured") & table["quantity"].isin([*RATES, *PER_RANK]) & table["value"].gt(0)]
+    copied = rows["report"].isin(rows.loc[rows["run"].eq(SOURCE_RUN), "report"]) & rows["run"].ne(SOURCE_RUN)
+    rows = rows[~copied & rows["ranks"].notna()].astype(
+        dict.fromkeys(("ranks", "batch_per_rank", "ranks_per_node"), float)
+    )
+    rate = rows["value"].where(~rows["quantity"].isin(PER_RANK), metrics.job_total(rows["value"], rows["ranks"]))
+    rows = rows.assign(images_per_s=rate, spread=math.nan, unit="images/s", source=rows["machine"])
+    rows = rows.assign(detail=rows["note"].str.extract(_UPDATE, expand=False).fillna(""))
+    return _curves(rows, "report", "device", "threads_per_rank", "experiment", "quantity")
 
 
-def _by_batch(points: pd.DataFrame) -> Iterator[tuple[float, pd.DataFrame]]:
-    """Yield the batch per rank of each curve of one setting, NaN where it is not known or varies; and its points."""
-    batch = points["batch_per_rank"]
-    whole = (batch * points["ranks"]).tolist()
-    if metrics.shared_batch(points["ranks"].tolist(), whole) == "global_batch" or batch.isna().all():
-        yield math.nan, points
-        return
-    yield from ((float(str(size)), rows) for size, rows in points.groupby("batch_per_rank", dropna=False))
+def _curves(points: pd.DataFrame, *also: str) -> list[Curve]:
+    """Return the curves of points that have two numbers of ranks or more; repeats are averaged.
+
+    Curves differ in model, gpu, machine, dataset, `detail` or `also`, and in their batch per rank unless they keep the
+    global one. Other columns: ranks, batch_per_rank, ranks_per_node, images_per_s, spread (NaN: not known), unit,
+    source, run (the name where there is no model).
+    """
+    points = points.assign(global_batch=points["batch_per_rank"] * points["ranks"])
+    numbers = curve_numbers(points, ["model", "gpu", "machine", "dataset", "detail", *also])
+    return [_averaged(rows) for _, rows in points.groupby(numbers) if rows["ranks"].nunique() > 1]
+
+
+def _averaged(points: pd.DataFrame) -> Curve:
+    """Return the points of one curve; only a size without repeats has a spread."""
+    first, size = points.iloc[0], points.groupby(["ranks", "batch_per_rank"], dropna=False)
+    spread = points["spread"].where(size["ranks"].transform("size").eq(1))
+    points = points.assign(images_per_s=size["images_per_s"].transform("mean"), spread=spread)
+    batch = points["batch_per_rank"].dropna().unique()
+    label = f"batch {batch[0]:g}" if len(batch) == 1 else ""
+    return _curve(
+        points.drop_duplicates(["ranks", "batch_per_rank"]),
+        model=str(first["model"] or first["run"]),
+        name=", ".join(filter(None, (first["gpu"], first["machine"], first["dataset"], label, first["detail"]))),
+        source=first["source"],
+        ranks_per_node=float(points["ranks_per_node"].max()),
+        obstacles=(_BY_SERVER,) if first["detail"].startswith(_SERVER) else (),
+        unit=first["unit"],
+    )
 
 
 def _curve(points: pd.DataFrame, **fields: Any) -> Curve:
@@ -114,66 +122,16 @@ def _curve(points: pd.DataFrame, **fields: Any) -> Curve:
     )
 
 
-def published(table: pd.DataFrame) -> list[Curve]:
-    """Return the curves of throughput in the published tidy table; if a report copied a page, those of the page.
-
-    Runs that differ in how variables are updated are different curves; a speed printed as 0 is no measurement.
-    """
-    rows = table[table["kind"].eq("measured") & table["quantity"].isin([*RATES, *PER_RANK]) & table["value"].gt(0)]
-    copied = rows["report"].isin(rows.loc[rows["run"].eq(SOURCE_RUN), "report"]) & rows["run"].ne(SOURCE_RUN)
-    return tidy(rows[~copied & rows["ranks"].notna()])
-
-
 def azure() -> list[Curve]:
-    """Return the curves of tf_cnn_benchmarks on Azure, which no report has: they are for calibration."""
+    """Return the curves of tf_cnn_benchmarks on Azure, which no report has: they are for calibration.
+
+    Their source is the network of a machine, without its GPU: the curves over one network are not independent.
+    """
     rows = pd.read_csv(PUBLISHED / "curves" / "azure.csv").assign(batch_per_rank=64.0, spread=math.nan)
     return [
-        _curve(points, model=model, name=machine, source=_family(str(machine)), ranks_per_node=4.0)
+        _curve(points, model=model, name=machine, source=re.sub(r" P\d+", "", str(machine)), ranks_per_node=4.0)
         for (machine, model), points in rows.groupby(["machine", "model"], sort=False)
     ]
-
-
-def _family(machine: str) -> str:
-    """Return the network of a machine of Azure, without its GPU: the curves over one network are not independent."""
-    return re.sub(r" P\d+", "", machine)
-
-
-def tidy(rows: pd.DataFrame) -> list[Curve]:
-    """Return the curves of rates in rows of a tidy table that have two numbers of ranks or more."""
-    rows = rows.assign(update=rows["note"].str.extract(_UPDATE, expand=False).fillna(""))
-    settings_of_rows = _points(rows).groupby([*SETTING, "experiment", "update", "quantity"], dropna=False, sort=False)
-    return [
-        _group(points)
-        for _, one_setting in settings_of_rows
-        for _, points in _by_batch(one_setting)
-        if points["ranks"].nunique() > 1
-    ]
-
-
-def _points(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of a tidy table with the columns of `_curve`."""
-    ranks, batch, per_node = (rows[name].astype(float) for name in ("ranks", "batch_per_rank", "ranks_per_node"))
-    rate = rows["value"].where(~rows["quantity"].isin(PER_RANK), metrics.job_total(rows["value"], ranks))
-    return rows.assign(ranks=ranks, batch_per_rank=batch, ranks_per_node=per_node, images_per_s=rate, spread=math.nan)
-
-
-def _group(points: pd.DataFrame) -> Curve:
-    """Return one curve from points of a tidy table; repeats are averaged."""
-    first, update = points.iloc[0], str(points["update"].iloc[0])
-    size = ["ranks", "batch_per_rank"]
-    if points.duplicated(size).any():
-        mean = points.groupby(size, dropna=False)["images_per_s"].transform("mean")
-        points = points.assign(images_per_s=mean).drop_duplicates(size)
-    batch = points["batch_per_rank"].dropna().unique()
-    setting = [first["gpu"], first["machine"], first["dataset"], f"batch {batch[0]:g}" * (len(batch) == 1), update]
-    return _curve(
-        points,
-        model=str(first["model"] or first["run"]),
-        name=", ".join(str(part) for part in setting if part),
-        source=str(first["machine"]),
-        ranks_per_node=float(points["ranks_per_node"].max()),
-        obstacles=(_BY_SERVER,) if update.startswith(_SERVER) else (),
-    )
 
 
 # The columns that the points of a curve and the runs without allreduce share.
@@ -212,16 +170,17 @@ def _series_curve(runs: pd.DataFrame, without_allreduce: pd.DataFrame, hardware:
         ranks_per_node=float(runs["ranks_per_node"].astype(float).max()),  # of a full node
         obstacles=_obstacles(runs),
         compute_s=_compute_s(without_allreduce, first),
-        **{
-            name: math.nan if pd.isna(first[name]) else float(first[name]) for name in ("parameters", "link_mbit_per_s")
-        },
-        **_bounds(hardware),
+        **_bounds(hardware, first),
         series=str(first["series"]),
         measure=str(first["measure"]),
-        max_nodes=math.inf if pd.isna(first["max_nodes"]) else float(first["max_nodes"]),
+        max_nodes=_number(first["max_nodes"], math.inf),
         finer_nodes=_finer_nodes(first),
         unit=labels.rate_unit(runs),
     )
+
+
+def _number(value: Any, absent: float) -> float:
+    return absent if pd.isna(value) else float(value)
 
 
 def _finer_nodes(first: dict[Hashable, Any]) -> int:
@@ -237,15 +196,17 @@ def _finer_nodes(first: dict[Hashable, Any]) -> int:
     return int(finer) if finer > first["max_nodes"] else 0
 
 
-def _bounds(rows: pd.DataFrame) -> dict[str, float]:
+def _bounds(hardware: pd.DataFrame, first: dict[Hashable, Any]) -> dict[str, float]:
     """Return the bounds of a rank and of an exchange: the least strict of all sizes.
 
     A product of matrices and a stream are measured once a launch, when something may have disturbed them.
     """
-    ranks, batch = rows["ranks"].astype(float), rows["global_batch"].astype(float)
-    rates = metrics.per_rank(rows["value"], ranks)[rows["quantity"].eq(COMPUTE)]
-    ring_s = (metrics.step_s(batch, rows["value"]) / metrics.hops(ranks))[rows["quantity"].eq(LINK)]
-    return {"compute_limit_images_per_s": float(rates.max()), "ring_s": float(ring_s.min())}
+    ranks, batch, value = (hardware[name].astype(float) for name in ("ranks", "global_batch", "value"))
+    image_s = metrics.rate(1.0, metrics.per_rank(value, ranks))[hardware["quantity"].eq(COMPUTE)].min()
+    ring_s = (metrics.step_s(batch, value) / metrics.hops(ranks))[hardware["quantity"].eq(LINK)].min()
+    parameters, mbit_per_s = int(_number(first["parameters"], 0)), _number(first["link_mbit_per_s"], math.nan)
+    link_s = metrics.ring_allreduce_min_s(parameters, 2, mbit_per_s)  # between two nodes 2 (n - 1) / n is 1
+    return {"image_s": _number(image_s, 0.0), "ring_s": _number(ring_s, 0.0), "link_s": link_s}
 
 
 def _obstacles(runs: pd.DataFrame) -> tuple[Obstacle, ...]:
@@ -262,12 +223,10 @@ def _obstacles(runs: pd.DataFrame) -> tuple[Obstacle, ...]:
 
 
 def _compute_s(without_allreduce: pd.DataFrame, first: dict[Hashable, Any]) -> float:
-    """Return the step of the largest control that has the setting and the batch of a curve; NaN without one."""
-    same = without_allreduce
-    for name in _SAME if len(same) else ():
-        same = same[same[name].eq(first[name]) | (same[name].isna() & bool(pd.isna(first[name])))]
+    """Return the step of the largest control that has the setting and the batch of a curve; 0 without one."""
+    same = pd.DataFrame(lookup(without_allreduce, _SAME)(first))
     if same.empty:
-        return math.nan
+        return 0.0
     largest = same[same["ranks"].eq(same["ranks"].max())]
     rate = metrics.per_rank(speedups.rate_of(largest).value, int(largest["ranks"].iloc[0]))
     return float(metrics.step_s(float(first["batch_per_rank"]), rate))

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis import TableError, grouped, labels, metrics, speedups
 from analysis.documents import counted
 from analysis.experiments import summary
-from analysis.predict import answers, calibration, reading
+from analysis.predict import answers, calibration, reading, sizes
 from analysis.predict.answers import Question
 from analysis.proposal import facts
 from analysis.proposal.facts import BLANK, Node
@@ -265,7 +265,7 @@ def _predicted(
         return [], []
     question = Question(tuple(n * per_node for n in nodes))
     answer = answers.answer(curve, question, learned.learned_for(curve))
-    batches = answers.sizes(curve, question.ranks, answer.global_batch).batch
+    batches = sizes(curve, question.ranks, answer.global_batch).batch
     predicted = [
         Row(
             target.ranks // per_node, target.ranks, largest.batch and round(batch),

@@ -23,6 +23,6 @@ def test_a_panel_a_curve_with_points_band_ideal_and_targets():
 
 
 def test_the_limit_of_the_link_is_drawn_where_it_is_known():
-    linked = curve(lambda n: 0.1, ranks_per_node=1.0, parameters=1e5, link_mbit_per_s=100.0)
+    linked = curve(lambda n: 0.1, ranks_per_node=1.0, link_s=0.032)
     figure = prediction.draw([answers.answer(linked, Question((64,)), LEARNED)], lambda _: LEARNED)
     assert "limit" in figure.axes[0].get_legend_handles_labels()[1]

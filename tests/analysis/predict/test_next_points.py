@@ -1,10 +1,9 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from analysis.predict import SHARED_CORES, Obstacle, next_points, weak
+from analysis.predict import SHARED_CORES, Obstacle, next_points, sizes
 from analysis.predict.next_points import NextPoint
 from tests.helpers.scaling_curves import LEARNED, curve
 
@@ -14,7 +13,7 @@ def logarithmic(n):
 
 
 def proposed(measured, target, **more):
-    return next_points.next_points(measured, weak(measured, np.array([target], float)), LEARNED, **more)
+    return next_points.next_points(measured, sizes(measured, [target]), LEARNED, **more)
 
 
 @pytest.mark.parametrize(("ranks", "target"), [((1, 2, 4), 64), ((1, 2, 4, 8), 128)])
@@ -35,13 +34,10 @@ def test_what_a_point_costs_worked_by_hand():
     assert math.isnan(first.before)  # 8 ranks were not supported: no point on two nodes
 
 
-def test_two_points_become_three_first():
-    result = proposed(curve(logarithmic, (1, 2)), 16)
-    assert math.isnan(result[0].before)
-    assert math.isfinite(result[0].after)
-
-
-def test_nothing_is_proposed_where_points_do_not_help():
+def test_two_points_become_three_first_and_nothing_is_proposed_where_points_do_not_help():
+    first, *_ = proposed(curve(logarithmic, (1, 2)), 16)
+    assert math.isnan(first.before)
+    assert math.isfinite(first.after)
     assert proposed(curve(logarithmic, obstacles=(Obstacle("ranks shared cores"),)), 64) == []
     assert proposed(curve(logarithmic), 16) == []  # all sizes up to the target are measured
 
@@ -49,12 +45,15 @@ def test_nothing_is_proposed_where_points_do_not_help():
 POINTS = [NextPoint(16, 4, 1.25, 2.0, 1.5), NextPoint(32, 8, math.nan, math.nan, 1.2)]
 
 
-def test_the_command_measures_the_largest_point():
+def test_the_command_measures_the_largest_point_as_the_others_were_measured():
     measured = curve(logarithmic, ranks_per_node=4.0, batch=[32.0] * 5)
     expected = 'make weak-scaling NODES=8 MODELS=resnet50 ARGS="ranks_per_node=4 batch_per_rank=32" MEASURE=report'
     assert next_points.command(measured, POINTS, "weak_scaling") == expected
-    unnamed = replace(curve(logarithmic), model="")
-    assert next_points.command(unnamed, POINTS[:1], "strong_scaling") == "make strong-scaling NODES=4 MEASURE=report"
+    unnamed = replace(curve(logarithmic), model="", measure="quick")
+    assert next_points.command(unnamed, POINTS[:1], "strong_scaling") == "make strong-scaling NODES=4"
+    typed = ["make", "scaling", "COMMAND=mpirun -np {ranks} ./solver", "NODES=2", "FORCE=1", "RATE=x: {rate}"]
+    expected = "make scaling 'COMMAND=mpirun -np {ranks} ./solver' 'RATE=x: {rate}' NODES=8"
+    assert next_points.command(curve(logarithmic), POINTS, "scaling", typed) == expected
 
 
 def test_points_that_the_machine_has_no_room_for_are_not_proposed():
@@ -73,17 +72,6 @@ def test_points_that_the_machine_has_no_room_for_are_not_proposed():
     assert next_points.full(crowded, "weak_scaling").endswith("resnet50 NODES=4 LAUNCHER=ssh HOSTS=...")
     disturbed = replace(filled, obstacles=(Obstacle("the control without allreduce is off"),))
     assert next_points.full(disturbed, "weak_scaling") == ""
-
-
-def test_the_command_has_the_effort_of_the_other_points():
-    quick = replace(curve(logarithmic), measure="quick")
-    assert next_points.command(quick, POINTS[:1], "weak_scaling") == "make weak-scaling NODES=4 MODELS=resnet50"
-
-
-def test_the_command_that_measured_the_curve_is_proposed_with_more_nodes():
-    typed = ["make", "scaling", "COMMAND=mpirun -np {ranks} ./solver", "NODES=2", "FORCE=1", "RATE=x: {rate}"]
-    expected = "make scaling 'COMMAND=mpirun -np {ranks} ./solver' 'RATE=x: {rate}' NODES=8"
-    assert next_points.command(curve(logarithmic), POINTS, "scaling", typed) == expected
 
 
 def test_what_to_measure_next_in_words():

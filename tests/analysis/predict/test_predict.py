@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.predict import Obstacle, Sizes, predict, strong, weak, why_not
+from analysis.predict import Obstacle, predict, sizes, why_not
 from tests.helpers.scaling_curves import LEARNED, curve
 
 
 def predicted(measured, *ranks):
-    return predict(measured, weak(measured, np.array(ranks, float)), LEARNED)
+    return predict(measured, sizes(measured, ranks), LEARNED)
 
 
 # By hand: the seconds of a step at each point, more fields of the curve, and the rates by number of ranks.
@@ -76,10 +76,9 @@ def test_the_lower_end_is_at_most_the_rate_of_the_largest_point_beyond(may_satur
 @pytest.mark.parametrize(
     ("details", "high"),
     [
-        # 1e6 parameters on 32 nodes of 100 Mbit/s: 2 x 31/32 x 32e6 bits / 1e8 = 0.62 s a step at least.
-        ({"parameters": 1e6, "link_mbit_per_s": 100.0, "ranks_per_node": 1.0}, 32 / 0.62),
+        ({"link_s": 0.64, "ranks_per_node": 2.0}, 32 / 1.2),  # 2 x 15/16 x 0.64 s on 16 nodes
         ({"ring_s": 0.32}, 32 / 0.62),  # 2 x 31/32 x 0.32 s
-        ({"compute_limit_images_per_s": 10.1}, 32 * 10.1),
+        ({"image_s": 1 / 10.1}, 32 * 10.1),
         ({"compute_s": 0.1}, 32 / 0.1),
     ],
     ids=["an emulated link", "the streams between ranks", "the products of matrices", "a step without allreduce"],
@@ -92,7 +91,7 @@ def test_measured_bounds_limit_the_prediction(details, high):
 @given(st.lists(st.floats(1.0, 1.5), min_size=3, max_size=6), st.sampled_from([1.0, 4.0, math.nan]), st.integers(0, 4))
 def test_no_value_is_negative_or_outside_its_interval_or_gains_on_fewer_ranks(times, per_node, doublings):
     measured = curve(times, ranks=2.0 ** np.arange(len(times)), ranks_per_node=per_node)
-    at = weak(measured, measured.largest * 2.0 ** np.arange(doublings + 1))
+    at = sizes(measured, measured.largest * 2.0 ** np.arange(doublings + 1))
     result = predict(measured, at, LEARNED)
     assert (result.low > 0).all()
     assert (result.low <= result.images_per_s).all()
@@ -120,12 +119,11 @@ def gentle(n):
     ],
 )
 def test_what_a_curve_cannot_carry_is_reported(measured, ranks, reason):
-    assert why_not(measured, Sizes(np.array([float(ranks)]), np.ones(1))) == [reason]
+    assert why_not(measured, ranks, 1) == reason
 
 
 def test_strong_scaling_needs_two_batches_and_an_image_for_each_rank():
-    one_batch = curve(gentle, batch=[8.0] * 5)
-    assert "two batches per rank" in why_not(one_batch, strong(np.array([32.0]), 64))[0]
+    assert "two batches per rank" in why_not(curve(gentle, batch=[8.0] * 5), 32, 2)
     shrinking = curve([2.1, 1.2, 0.8, 0.6], ranks=(1, 2, 4, 8), batch=[16, 8, 4, 2])
-    reasons = why_not(shrinking, strong(np.array([16.0, 32.0]), 16))
-    assert reasons == ["", "a global batch of 16 leaves some of 32 ranks without an image"]
+    assert why_not(shrinking, 16, 1) == ""
+    assert why_not(shrinking, 32, 0.5) == "a global batch of 16 leaves some of 32 ranks without an image"
