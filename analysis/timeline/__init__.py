@@ -64,13 +64,12 @@ def find_launches(records: Mapping[str, RunRecord], models: list[str] | None = N
 
     records: by path. models: only these.
     """
-    newest: dict[tuple[str, str, str, int], tuple[int, Path]] = {}
-    for path, run in records.items():
+    newest: dict[tuple[str, str, str, int], Path] = {}
+    for path, run in sorted(records.items(), key=lambda item: (item[1].generation, item[0])):
         has_exchange = run.status == "complete" and has_timeline(run) and run.config["distribution"]["allreduce"]
         if has_exchange and (models is None or run.config["model"]["name"] in models):
-            key = (run.experiment, run.point, run.config_hash, run.repeat)
-            newest[key] = max(newest.get(key, (0, Path(path))), (run.generation, Path(path)))
-    return sorted(path for _, path in newest.values())
+            newest[run.experiment, run.point, run.config_hash, run.repeat] = Path(path)
+    return sorted(newest.values())
 
 
 def load_launch(path: Path, run: RunRecord) -> TracedLaunch:

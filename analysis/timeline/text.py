@@ -9,14 +9,14 @@ and instants (i), ascending, from the launch of the job on.
 import json
 import statistics
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from tabulate import tabulate
 
-from analysis import labels
+from analysis import grouped, labels
 from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number
 from analysis.stats.repeats import median
@@ -127,15 +127,8 @@ def _title(timeline: LaunchTimeline) -> str:
     return f"== {labels.name(timeline.model)}, {size}, {design}: {timeline.timed_steps} timed steps"
 
 
-def _ms(number: Number) -> str:
-    """Return a median in s, in ms, with its interval where there are enough values for one."""
-    if not number.has_interval:
-        return _plain(number.value)
-    return f"{_plain(number.value)} ({_plain(number.low)} to {_plain(number.high)})"
-
-
-def _plain(time_s: float) -> str:
-    return f"{1e3 * time_s:.0f}" if abs(time_s) >= 0.1 else f"{1e3 * time_s:.3g}"
+def _ms(time_s: Number) -> str:
+    return time_s.scaled(1e3).text(".3g")
 
 
 def _parts(timeline: LaunchTimeline) -> str:
@@ -209,6 +202,7 @@ def _clocks(ranks: Sequence[RankTimes]) -> str:
 _PHASES, _STEPS, _IN_STEP, _OTHER_TENSORS, _TENSORS, _THREADS = 100_001, 100_002, 100_003, 100_004, 100_010, 200_000
 
 Event = dict[str, Any]
+Timed = tuple[str, float, float]  # what, its begin and its end [s]
 
 
 def trace(launch: TracedLaunch) -> dict[str, Any]:
@@ -226,69 +220,65 @@ def trace(launch: TracedLaunch) -> dict[str, Any]:
 
 def _rank_events(times: RankTimes, origin_s: float) -> Iterator[Event]:
     pid = times.rank.rank
-    yield _metadata(pid, "process_name", f"rank {pid} on {times.rank.host}")
+    yield _named("process_name", pid, 0, f"rank {pid} on {times.rank.host}")
     yield {"ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": {"sort_index": pid}}
-    for tid, name in ((_PHASES, "phases"), (_STEPS, "steps"), (_IN_STEP, "in a step")):
-        yield _metadata(pid, "thread_name", name, tid)
-    for phase in times.phases:
-        yield _complete((pid, _PHASES), phase.name, _us(phase.begin_s, origin_s), 1e6 * (phase.end_s - phase.begin_s))
-    yield from _step_events(pid, times.steps, origin_s)
-    threads = {name: _THREADS + n for n, name in enumerate(dict.fromkeys(o.thread for o in times.operations))}
-    for name, tid in threads.items():
-        yield _metadata(pid, "thread_name", f"TensorFlow: {name}", tid)
-    profiled_us = _us(times.profiled_at, origin_s)
-    for operation in times.operations:
-        at = profiled_us + operation.begin_us
-        yield _complete((pid, threads[operation.thread]), operation.name, at, operation.duration_us)
+    yield from _thread(pid, _PHASES, "phases", times.phases, origin_s)
+    steps = [
+        (f"step {nth} ({step.phase.replace('_', ' ')})", step.begun_at, step.ended_at)
+        for nth, step in enumerate(times.steps, 1)
+    ]
+    yield from _thread(pid, _STEPS, "steps", steps, origin_s)
+    yield from _thread(pid, _IN_STEP, "in a step", _parts_in_steps(times.steps), origin_s)
+    operations = grouped(times.operations, lambda operation: operation.thread)
+    for tid, (thread, in_thread) in enumerate(operations.items(), _THREADS):
+        profiled = [(o.name, o.begin_us / 1e6, (o.begin_us + o.duration_us) / 1e6) for o in in_thread]
+        # Seconds since the epoch are no more precise than 0.2 us.
+        yield from _thread(pid, tid, f"TensorFlow: {thread}", profiled, origin_s - times.profiled_at)
 
 
-def _step_events(pid: int, steps: Sequence[StepAt], origin_s: float) -> Iterator[Event]:
-    for nth, step in enumerate(steps, 1):
-        begin_us, whole_us = _us(step.begun_at, origin_s), 1e6 * (step.ended_at - step.begun_at)
-        yield _complete((pid, _STEPS), f"step {nth} ({step.phase.replace('_', ' ')})", begin_us, whole_us)
+def _parts_in_steps(steps: Sequence[StepAt]) -> Iterator[Timed]:
+    for step in steps:
         if step.computed_at is not None:
-            computing_us = 1e6 * (step.computed_at - step.begun_at)
-            yield _complete((pid, _IN_STEP), "computing", begin_us, computing_us)
-            rest = begin_us + computing_us, whole_us - computing_us
-            yield _complete((pid, _IN_STEP), "waiting, exchange and update", *rest)
+            yield "computing", step.begun_at, step.computed_at
+            yield "waiting, exchange and update", step.computed_at, step.ended_at
 
 
 def _horovod_events(launch: TracedLaunch, origin_s: float) -> Iterator[Event]:
     """Yield a thread for each tensor of the steps, and one for all others: each variable has a broadcast."""
-    timeline = launch.horovod
-    exchanged = [span.tensor for step in launch.ranks[0].steps for span in exchange_spans(step, timeline.spans)]
-    tensors = {name: _TENSORS + n for n, name in enumerate(dict.fromkeys(exchanged))}
-    for name, tid in tensors.items():
-        yield _metadata(0, "thread_name", f"Horovod: {name}", tid)
-    for span in (span for span in timeline.spans if span.tensor in tensors):
-        begin_us = _us(span.begin_s, origin_s)
-        yield _complete((0, tensors[span.tensor]), span.name, begin_us, 1e6 * (span.end_s - span.begin_s))
-    for ready in (ready for ready in timeline.ready if ready.tensor in tensors):
-        at = {"ts": _us(ready.at_s, origin_s), "pid": 0, "tid": tensors[ready.tensor]}
-        yield {"ph": "i", "name": f"rank {ready.rank} is ready", "s": "t", **at}
-    yield from _other_events([span for span in timeline.spans if span.tensor not in tensors], origin_s)
+    spans = grouped(launch.horovod.spans, lambda span: span.tensor)
+    ready = grouped(launch.horovod.ready, lambda rank: rank.tensor)
+    steps = launch.ranks[0].steps
+    exchanged = dict.fromkeys(s.tensor for step in steps for s in exchange_spans(step, launch.horovod.spans))
+    for tid, tensor in enumerate(exchanged, _TENSORS):
+        times = [(span.name, span.begin_s, span.end_s) for span in spans.pop(tensor)]
+        yield from _thread(0, tid, f"Horovod: {tensor}", times, origin_s)
+        for rank in ready.get(tensor, ()):
+            at = {"ts": _us(rank.at_s - origin_s), "pid": 0, "tid": tid}
+            yield {"ph": "i", "name": f"rank {rank.rank} is ready", "s": "t", **at}
+    others = _other_exchanges([span for spans_of_tensor in spans.values() for span in spans_of_tensor])
+    yield from _thread(0, _OTHER_TENSORS, "Horovod: all other tensors", others, origin_s)
 
 
-def _other_events(spans: Sequence[Span], origin_s: float) -> Iterator[Event]:
+def _other_exchanges(spans: Sequence[Span]) -> Iterator[Timed]:
     """Yield the times in which Horovod exchanged other tensors: broadcasts, barriers, its messages."""
-    yield _metadata(0, "thread_name", "Horovod: all other tensors", _OTHER_TENSORS)
     for begin_s, end_s in union((span.begin_s, span.end_s) for span in spans):
         names = dict.fromkeys(s.name for s in spans if s.kind == "operation" and begin_s <= s.begin_s <= end_s)
-        name = ", ".join(names) or "negotiation"
-        yield _complete((0, _OTHER_TENSORS), name, _us(begin_s, origin_s), 1e6 * (end_s - begin_s))
+        yield ", ".join(names) or "negotiation", begin_s, end_s
 
 
-def _us(at_s: float, origin_s: float) -> float:
-    return round(max(0.0, 1e6 * (at_s - origin_s)), 3)
+def _thread(pid: int, tid: int, name: str, times: Iterable[Timed], origin_s: float) -> Iterator[Event]:
+    """Yield the name of a thread of a process, and its events."""
+    yield _named("thread_name", pid, tid, name)
+    for event, begin_s, end_s in times:
+        times_us = {"ts": _us(begin_s - origin_s), "dur": _us(end_s - begin_s)}
+        yield {"ph": "X", "name": event, **times_us, "pid": pid, "tid": tid}
 
 
-def _complete(lane: tuple[int, int], name: str, begin_us: float, duration_us: float) -> Event:
-    """Return a complete event; lane: process and thread."""
-    times = {"ts": round(begin_us, 3), "dur": round(max(0.0, duration_us), 3)}
-    return {"ph": "X", "name": name, **times, "pid": lane[0], "tid": lane[1]}
+def _us(time_s: float) -> float:
+    return round(max(0.0, 1e6 * time_s), 3)
 
 
-def _metadata(pid: int, kind: str, name: str, tid: int = 0) -> Event:
+def _named(kind: str, pid: int, tid: int, name: str) -> Event:
     return {"ph": "M", "pid": pid, "tid": tid, "name": kind, "args": {"name": name}}
 
 
