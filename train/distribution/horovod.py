@@ -148,7 +148,7 @@ class HorovodGroup(Distribution):
         return exchanges()
 
 
-def _advice(size: int) -> str:
+def size_advice(size: int) -> str:
     """Return what to do if Horovod has joined another number of ranks than the configuration has."""
     if size > 1:
         return "Start as many processes as nodes x ranks_per_node, or change those"
@@ -175,7 +175,9 @@ class Horovod(HorovodGroup):
         self.join()
         super().__init__(settings, hvd.size(), hvd.global_process_set)
         if self.size != ranks and not settings.elastic:
-            raise ConfigError(f"nodes x ranks_per_node={ranks}: Horovod's size is {self.size}. {_advice(self.size)}")
+            raise ConfigError(
+                f"nodes x ranks_per_node={ranks}: Horovod's size is {self.size}. {size_advice(self.size)}"
+            )
 
     def join(self) -> None:
         """Wait for all ranks."""

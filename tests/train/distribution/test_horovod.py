@@ -42,3 +42,19 @@ def test_all_other_errors_stay_as_they_are():
         with pytest.raises(type(error)) as raised:
             raising(error)
         assert raised.value is error
+
+
+@pytest.mark.parametrize(
+    ("size", "variable", "advice"),
+    [
+        (3, "OMPI_COMM_WORLD_SIZE", "Start as many processes as nodes x ranks_per_node"),
+        (1, "OMPI_COMM_WORLD_SIZE", "this Horovod was compiled without MPI: install mpicc"),
+        (1, "HOROVOD_SIZE", "Each process started alone: start them with horovodrun"),
+    ],
+)
+def test_another_number_of_ranks_than_configured_is_explained(monkeypatch, size, variable, advice):
+    from train.distribution import horovod
+
+    monkeypatch.setattr(horovod.hvd, "mpi_built", lambda: False)
+    monkeypatch.setenv(variable, "2")
+    assert advice in horovod.size_advice(size)

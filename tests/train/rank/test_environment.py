@@ -22,6 +22,13 @@ def test_the_host_is_this_machine(monkeypatch):
     assert host.state.load >= 0
 
 
+def test_versions_are_those_of_installed_packages(monkeypatch):
+    monkeypatch.setattr(environment, "PACKAGES", ("numpy", "no-such-package"))
+    import numpy
+
+    assert environment.versions() == {"python": platform.python_version(), "numpy": numpy.__version__}
+
+
 @pytest.mark.parametrize(("dirty", "expected"), [("0", False), ("1", True), ("", None)])
 def test_the_commit_that_the_launcher_names_comes_first(monkeypatch, dirty, expected):
     monkeypatch.setenv(protocol.GIT_COMMIT, "abc")

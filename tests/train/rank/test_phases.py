@@ -1,3 +1,5 @@
+import time
+
 from train.rank.phases import PhaseClock
 
 
@@ -12,6 +14,10 @@ def test_phases_add_up_to_the_time_since_launch():
     for phase in ("timed", "evaluate", "timed"):
         phases.enter(phase)
     assert phases.stop() == {"start": 1.0, "import": 1.0, "timed": 7.0, "evaluate": 1.0}
+
+
+def test_time_passes_by_the_clock_of_the_machine():
+    assert 3.0 <= PhaseClock(time.time() - 3.0).elapsed_s() < 60.0
 
 
 def test_a_launcher_whose_clock_is_ahead_leaves_nothing_for_the_start():

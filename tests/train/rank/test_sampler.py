@@ -32,6 +32,15 @@ def test_a_clock_that_is_set_moves_no_sample(monkeypatch):
 
 
 @pytest.mark.slow
+def test_samples_end_with_their_process():
+    ended = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    taken = sampler.samples(ended.pid, 0.01, lambda: UNKNOWN)
+    next(taken)
+    ended.communicate()
+    assert list(taken) == []
+
+
+@pytest.mark.slow
 def test_a_sampler_that_cannot_be_killed_is_left_alone(monkeypatch):
     monkeypatch.setattr(sampler, "KILL_TIMEOUT_S", 0.1)
     process_sampler = sampler.Sampler(60, None)

@@ -20,6 +20,11 @@ Epoch 2/2
 """
 
 
+MLPERF = """\
+:::MLLOG {"key": "run_start", "time_ms": 1000, "value": null}
+:::MLLOG {"key": "tracked_stats", "time_ms": 2000, "value": {"throughput": 123.5}}
+:::MLLOG {"key": "run_stop", "time_ms": 9000, "value": null}
+"""
 NANOGPT = """\
 iter 0: loss 4.2874, time 1210.77ms, mfu -100.00%
 iter 1: loss 4.1912, time 100.00ms, mfu -100.00%
@@ -55,6 +60,7 @@ OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batc
         ("[1,0]<stdout>:" + HOROVOD.replace("\n", "\n[1,0]<stdout>:"), {}, 20.4, "images/s"),  # through horovodrun
         ("total images/sec: 75.21\n", {}, 75.21, "images/s"),  # tf_cnn_benchmarks
         (KERAS, {}, 256, "images/s"),  # 64 images in 0.25 s: the first epoch traces
+        (MLPERF, {}, 123.5, "images/s"),
         (LAMMPS, {}, 50.5 * 64, "images/s"),
         (GROMACS, {}, 3.118, "ns/day"),
         (TRAINER, {}, 8.125, "samples/s"),
