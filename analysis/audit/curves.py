@@ -9,16 +9,13 @@ import pandas as pd
 from analysis import metrics
 from analysis.audit.findings import (
     TABLE_RULES,
-    efficiency,
     finding,
     graded,
     outside,
     point_location,
-    reason,
     rule,
-    severity,
+    severity_and_reason,
     speedup,
-    speedup_with_noise,
 )
 from analysis.curves import (
     RATES,
@@ -65,7 +62,7 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
         base, *points = row_dicts(curve)
         ideals = [row["ranks"] / base["ranks"] for row in points]
         speedups = _speedups(curve, table, noisy)
-        shares = _with_scatter(curve, [efficiency(value, ideal) for value, ideal in zip(speedups, ideals, strict=True)])
+        shares = _with_scatter(curve, [value.over(ideal) for value, ideal in zip(speedups, ideals, strict=True)])
         rows = zip(shares, points, ideals, _alleged(shares, base, _NO_MORE), strict=True)
         beyond = [(share, row, ideal) for share, row, ideal, is_outside in rows if is_outside]
         if worst := max(beyond, key=lambda point: point[0].value, default=None):
@@ -75,7 +72,7 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     stated = table[table["kind"].eq("stated") & table["quantity"].str.startswith("speedup_") & table["ranks"].notna()]
     for row in row_dicts(stated):
         ideal = _ideal(row, stated)
-        share = efficiency(with_noise(stated_number(row), noisy.measurements(row)), ideal)
+        share = with_noise(stated_number(row), noisy.measurements(row)).over(ideal)
         if not any(point_location(rate) in on_curves for rate in rates(row)) and outside([share], _NO_MORE)[0]:
             yield _beyond(share, row, ideal)
 
@@ -121,7 +118,7 @@ def _with_scatter(curve: pd.DataFrame, shares: list[Number]) -> list[Number]:
     scattered = []
     for row in points:
         noise = other_points_noise(curve, row["ranks"], base["ranks"])
-        scattered.append(efficiency(speedup_with_noise(row, base, noise, noise), row["ranks"] / base["ranks"]))
+        scattered.append(speedup(row, base, noise, noise).over(row["ranks"] / base["ranks"]))
     return [
         other if not share.has_interval and other.has_interval and is_above else share
         for share, other, is_above in zip(shares, scattered, outside(scattered, _NO_MORE), strict=True)
@@ -134,15 +131,15 @@ def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[N
     if measured_in_rounds(base):
         paired = over_smallest(curve, table)
         return [paired[float(row["ranks"])]["speedup"] for row in points]
-    return [speedup(row, base, noisy) for row in points]
+    return [speedup(row, base, noisy.at(row), noisy.at(base)) for row in points]
 
 
 def _beyond(share: Number, row: Row, ideal: float) -> Finding:
     off = share.value - 1
-    why = reason(share, off, "its 95 % interval lies above 1")
+    severity, why = severity_and_reason(share, off, "its 95 % interval lies above 1")
     meaning = f"Efficiency {share}: {why}. Check the smallest point first: it is the base of all others."
     stated = f"{share.value * ideal:.3g}x by {row['quantity']}"
-    return finding(row, severity(share, off), stated, f"at most {ideal:g}x", off, meaning)
+    return finding(row, severity, stated, f"at most {ideal:g}x", off, meaning)
 
 
 @rule(TABLE_RULES)
@@ -230,14 +227,15 @@ def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
         for (before, after), ratio, slower in zip(pairs, ratios, alleged, strict=True):
             if slower:
                 lost = metrics.change_fraction(ratio.value, 1.0)
+                severity, why = severity_and_reason(ratio, lost, _differ(ratio), "warning")
                 meaning = (
                     f"{after['ranks'] / before['ranks']:g} times the ranks gain nothing here: a cost that does not "
-                    f"shrink with the ranks, or grows with them, dominates; {reason(ratio, lost, _differ(ratio))}."
+                    f"shrink with the ranks, or grows with them, dominates; {why}."
                 )
                 stated = f"{after['quantity']} {after['value']:g} {after['unit']}"
                 follows = f"better than {before['value']:g} {before['unit']} on {ranks_in_words(before['ranks'])}"
                 off = metrics.change_fraction(before["value"], after["value"])
-                yield finding(after, severity(ratio, lost, "warning"), stated, follows, off, meaning)
+                yield finding(after, severity, stated, follows, off, meaning)
 
 
 def _differ(ratio: Number) -> str:
@@ -274,9 +272,9 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
                 off = ratio.value - 1
                 stated = f"{row['value']:g}x with the global batch kept"
                 follows = f"no more than {weak['value']:g}x, with the batch per rank kept ({weak['place']})"
-                why = reason(ratio, off, _differ(ratio))
+                severity, why = severity_and_reason(ratio, off, _differ(ratio), "warning")
                 meaning = f"Less work between the same exchanges should not scale better; {why}."
-                yield finding(row, severity(ratio, off, "warning"), stated, follows, off, meaning)
+                yield finding(row, severity, stated, follows, off, meaning)
 
 
 def _over(one: Row, other: Row, noisy: Noises) -> Number:

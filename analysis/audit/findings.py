@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import metrics
-from analysis.curves import Noises, Row, ranks_in_words, times_as_fast
+from analysis.curves import Row, ranks_in_words, times_as_fast
 from analysis.derived import stated_number
 from analysis.finding import Finding, Severity
 from analysis.stats import Number, combined
@@ -71,37 +70,27 @@ def graded(off: float, warning: float | None = None, serious: float | None = Non
     return "serious" if abs(off) >= serious else "warning" if abs(off) >= warning else "note"
 
 
-def severity(difference: Number, off: float, worst: Severity = "serious") -> Severity:
-    """Return the severity of a relative difference `off`, at most `worst`.
+def severity_and_reason(
+    difference: Number, off: float, interval: str, worst: Severity = "serious"
+) -> tuple[Severity, str]:
+    """Return how bad a relative difference `off` is, at most `worst`, and why; `interval` describes its interval.
 
-    With an interval it follows from the size. Without one, noise may explain the difference: it is a note up to the
-    margin of single runs, a warning beyond, and serious if the two cannot be measurements of the same thing.
+    With an interval the severity follows from the size. Without one, noise may explain the difference: it is a note up
+    to the margin of single runs, a warning beyond, and serious if the two cannot be measurements of the same thing.
     """
+    noise, margin = limit("single_noise"), limit("single_runs")
     if difference.has_interval:
-        grade = graded(off)
-    elif beyond_noise(off):
+        grade, reason = graded(off), interval
+    elif abs(off) > margin:
         grade = "serious" if abs(off) > limit("apart_serious") else "warning"
+        reason = f"each was measured once, but noise of {noise:.0%} would explain {margin:.0%} at most"
     else:
         grade = "note"
-    return worst if grade == "serious" else grade
-
-
-def beyond_noise(off: float) -> bool:
-    """Return whether two single runs differ by more than the largest assumed noise explains."""
-    return abs(off) > limit("single_runs")
-
-
-def reason(difference: Number, off: float, interval: str) -> str:
-    """Return why a difference is reported, or is not: `interval` describes its interval if it has one."""
-    if difference.has_interval:
-        return interval
-    if beyond_noise(off):
-        noise, margin = limit("single_noise"), limit("single_runs")
-        return f"each was measured once, but noise of {noise:.0%} would explain {margin:.0%} at most"
-    return (
-        "this cannot be judged: each was measured once, and no repeat on this device at this scale shows how large "
-        "the noise is"
-    )
+        reason = (
+            "this cannot be judged: each was measured once, and no repeat on this device at this scale shows how large "
+            "the noise is"
+        )
+    return worst if grade == "serious" else grade, reason
 
 
 def outside(numbers: Sequence[Number], bounds: Bounds) -> list[bool]:
@@ -112,21 +101,11 @@ def outside(numbers: Sequence[Number], bounds: Bounds) -> list[bool]:
     ]
 
 
-def speedup(row: Row, base: Row, noisy: Noises) -> Number:
+def speedup(row: Row, base: Row, noise: Noise | None, base_noise: Noise | None) -> Number:
     """Return the work per second of one point of a curve over that of another.
 
     The interval covers any runs of both: the rounding of the printed numbers and the noise of both points.
     """
-    return speedup_with_noise(row, base, noisy.at(row), noisy.at(base))
-
-
-def speedup_with_noise(row: Row, base: Row, noise: Noise | None, base_noise: Noise | None) -> Number:
-    """Return the same as `speedup`, with the noise of both points given."""
     both = {"here": stated_number(row), "there": stated_number(base)}
     ratio = combined(lambda here, there: times_as_fast(row, base, here, there), both)
     return with_noise(ratio, [(noise, 1.0), (base_noise, -1.0)])
-
-
-def efficiency(speedup: Number, ranks: float) -> Number:
-    """Return the efficiency of a speedup over so many times the ranks."""
-    return speedup.through(lambda value: metrics.efficiency(value, ranks))

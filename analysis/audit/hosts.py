@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from analysis.finding import SEVERITIES, Severity
@@ -13,7 +12,7 @@ _MINOR = re.compile(r"\d+\.\d+")
 
 
 class Difference(NamedTuple):
-    """A fact that differs between two hosts, or two programs."""
+    """A fact that differs between two hosts."""
 
     severity: Severity
     one: str
@@ -31,71 +30,53 @@ def same_minor(one: str, other: str) -> bool:
     return bool(numbers[0] and numbers[1] and numbers[0][0] == numbers[1][0])
 
 
-@dataclass(frozen=True)
-class Hardware:
-    """The hardware and the kernel of a host; None for what is not recorded."""
+def _facts(host: Host) -> tuple[str, ...]:
+    """Return the facts of which each makes another machine; "" for flags that are not recorded."""
+    state = host.state
+    flags = " ".join(sorted(state.cpu_flags)) if state else ""
+    threads = "several threads a core" if state and state.smt else "one thread a core"
+    return host.cpu_model, ", ".join(host.gpus) or "no GPU", flags, threads
 
-    cpu_model: str
-    gpus: str
-    cpu_flags: str
-    smt: bool
-    cores: int  # that the job may use
-    clock_mhz: float | None  # the highest
-    memory_bytes: int
-    kernel: str
 
-    def differences(self, other: "Hardware") -> Iterator[Difference]:
-        """Yield what differs, first the facts of which each makes another machine.
+def _clock_mhz(host: Host) -> float:
+    """Return the highest clock; 0 if it is not recorded."""
+    return (host.state.frequency_max_mhz or 0.0) if host.state else 0.0
 
-        Amounts are alike up to 2 %: kernels reserve some memory, and report clocks in other digits at each start.
-        """
-        exact = [
-            (self.cpu_model, other.cpu_model),
-            (self.gpus or "no GPU", other.gpus or "no GPU"),
-            (self.cpu_flags, other.cpu_flags),
-            ("several threads a core" if self.smt else "one thread a core",
-             "several threads a core" if other.smt else "one thread a core"),
-        ]  # fmt: skip
-        yield from (Difference("serious", mine, theirs) for mine, theirs in exact if mine != theirs)
-        if _apart(self.cores, other.cores):
-            yield Difference("serious", f"{self.cores} cores", f"{other.cores} cores")
-        if self.clock_mhz and other.clock_mhz and _apart(self.clock_mhz, other.clock_mhz):
-            yield Difference("warning", f"{self.clock_mhz:.0f} MHz", f"{other.clock_mhz:.0f} MHz")
-        if self.kernel != other.kernel:
-            severity: Severity = "note" if same_minor(self.kernel, other.kernel) else "warning"
-            yield Difference(severity, f"kernel {self.kernel}", f"kernel {other.kernel}")
-        if _apart(self.memory_bytes, other.memory_bytes):
-            yield Difference("note", *(f"{each.memory_bytes / 2**30:.1f} GiB" for each in (self, other)))
+
+def _host_differences(one: Host, other: Host) -> Iterator[Difference]:
+    """Yield what differs, first the facts of which each makes another machine.
+
+    Amounts are alike up to 2 %: kernels reserve some memory, and report clocks in other digits at each start.
+    """
+    for fact, other_fact in zip(_facts(one), _facts(other), strict=True):
+        if fact != other_fact:
+            yield Difference("serious", fact, other_fact)
+    if _apart(one.cores, other.cores):
+        yield Difference("serious", f"{one.cores} cores", f"{other.cores} cores")
+    clocks = _clock_mhz(one), _clock_mhz(other)
+    if all(clocks) and _apart(*clocks):
+        yield Difference("warning", f"{clocks[0]:.0f} MHz", f"{clocks[1]:.0f} MHz")
+    if one.kernel != other.kernel:
+        severity: Severity = "note" if same_minor(one.kernel, other.kernel) else "warning"
+        yield Difference(severity, f"kernel {one.kernel}", f"kernel {other.kernel}")
+    if _apart(one.memory_bytes, other.memory_bytes):
+        yield Difference("note", *(f"{host.memory_bytes / 2**30:.1f} GiB" for host in (one, other)))
 
 
 def _apart(one: float, other: float) -> bool:
     return abs(one - other) > limit("one_machine") * max(one, other)
 
 
-def hardware(host: Host) -> Hardware:
-    """Return the hardware and kernel of a host."""
-    state = host.state
-    return Hardware(
-        host.cpu_model,
-        ", ".join(host.gpus),
-        " ".join(sorted(state.cpu_flags)) if state else "",
-        bool(state and state.smt),
-        host.cores,
-        state.frequency_max_mhz if state else None,
-        host.memory_bytes,
-        host.kernel,
-    )
-
-
-Machine = tuple[Hardware, ...]  # the kinds of hosts of a job; empty: not recorded
+Machine = tuple[Host, ...]  # a host of each kind of a job; empty: not recorded
 
 
 def kinds(environment: Environment | None) -> Machine:
-    """Return the kinds of hosts of a job, each once, in a fixed order."""
-    distinct: list[Hardware] = []
-    for each in sorted(map(hardware, environment.hosts if environment else []), key=repr):
-        if not any(alike((each,), (known,)) for known in distinct):
-            distinct.append(each)
+    """Return a host of each kind of a job, in a fixed order."""
+    distinct: list[Host] = []
+    hosts = environment.hosts if environment else []
+    for host in sorted(hosts, key=lambda host: (_facts(host), host.cores, host.memory_bytes, host.kernel)):
+        if all(differences((host,), (known,)) for known in distinct):
+            distinct.append(host)
     return tuple(distinct)
 
 
@@ -103,9 +84,4 @@ def differences(one: Machine, other: Machine) -> list[Difference]:
     """Return what differs between the machines of two jobs."""
     if len(one) != len(other):
         return [Difference("serious", *(f"{len(each) or 'unknown'} kinds of hosts" for each in (one, other)))]
-    return [each for mine, theirs in zip(one, other, strict=True) for each in mine.differences(theirs)]
-
-
-def alike(one: Machine, other: Machine) -> bool:
-    """Return whether nothing differs between the machines of two jobs."""
-    return not differences(one, other)
+    return [each for host, other_host in zip(one, other, strict=True) for each in _host_differences(host, other_host)]

@@ -1,90 +1,58 @@
 """A launch as the audit compares it with others, and the rules between the launches of an experiment."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from analysis import grouped, metrics
 from analysis.audit import hosts
 from analysis.audit.findings import EXPERIMENT_RULES, finding, graded, rule
-from analysis.audit.records import ratios
+from analysis.audit.records import ratios, timed_spans
 from analysis.finding import Finding, Severity
-from analysis.stats import Number, repeats
+from analysis.stats import repeats, unknown
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
 from analysis.thresholds import limit
-from train.record.record import PlanPosition, RunRecord
+from train.record.record import RunRecord
 
 _ENOUGH_LAUNCHES = 3  # of a curve, to estimate how much they differ
 _DIVIDE = ("ranks_per_node", "threads_per_rank")  # keys that determine the cores of a rank
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Launch:
-    """A launch as rules compare it with others of its experiment: how it was made, and its result."""
+    """A launch as rules compare it with others of its experiment."""
 
     path: str
-    experiment: str
-    point: str
-    config_hash: str
+    record: RunRecord  # without its ranks, whose times have most of its size: what rules need of them is below
     machine: hosts.Machine
-    software: tuple[tuple[str, str], ...]
-    curve: tuple[tuple[str, str], ...]  # swept values except the nodes: launches in rounds and their points share them
-    in_rounds: bool
     cores_per_rank: tuple[int, ...]
-    divided: tuple[Any, ...]  # how its experiment divides the cores of a node here: swept values
     images_per_s: float
-    measure: str
-    repeat: int
-    rounds: int  # the fewest of an arm
-    speedups: dict[str, Number] = field(compare=False)  # of each arm in rounds, in this launch
-    order: PlanPosition | None  # its position in the plan of the launcher, which makes one run after the other
-    model: tuple[str, int]  # its name and the size of its images
-    work: tuple[Any, ...]  # operations and gradient bytes; empty: not counted
+    ratios: dict[str, list[float]]  # of each arm in rounds to the base, round by round
     lacks: tuple[str, ...]  # what its record does not have, with the rules that need it
-    batches: dict[str, int] = field(compare=False)  # of a rank, by the swept values of a point, and its arm
+
+    @property
+    def point(self) -> tuple[str, str]:
+        """Return its point and the hash of its configuration, which repeats share."""
+        return self.record.point, self.record.config_hash
+
+    @property
+    def curve(self) -> tuple[tuple[str, str], ...]:
+        """Return its swept values except the nodes, which launches in rounds and their points share."""
+        return tuple((key, str(value)) for key, value in self.record.swept.items() if key != "nodes")
+
+    @property
+    def in_rounds(self) -> bool:
+        """Return whether it measured several arms, round by round."""
+        return bool(self.record.config.get("rounds"))
 
 
 def launch(run: RunRecord, path: str) -> Launch:
     """Return a complete record as a `Launch`, which rules compare."""
-    environment, measure, ratios_by_arm = run.environment, run.config["measure"], ratios(run)
-    model = run.config.get("model") or {}
-    medians = {name: repeats.median([values]) for name, values in ratios_by_arm.items()}
-    software = dict(environment.versions) if environment else {}
-    if environment:
-        software |= {
-            "git commit": environment.git_commit or "none",
-            "image": environment.image_digest or environment.image or "none",
-            "MPI": environment.mpi or "none",
-            "NCCL": environment.nccl or "none",
-            "digest of the code": run.source_digest or "none",
-        }
-    if run.program:
-        software |= {f"{_FILE}{path}": digest for path, digest in run.program.files.items()}
-    return Launch(
-        path=path,
-        experiment=run.experiment,
-        point=run.point,
-        config_hash=run.config_hash,
-        machine=hosts.kinds(environment),
-        software=tuple(sorted(software.items())),
-        curve=tuple((key, str(value)) for key, value in run.swept.items() if key != "nodes"),
-        in_rounds=bool(run.config.get("rounds")),
-        cores_per_rank=_cores_per_rank(run),
-        divided=tuple(run.config[key] for key in _DIVIDE if key in run.swept or key in run.arm_keys),
-        images_per_s=throughput(run),
-        measure=measure["name"],
-        repeat=run.repeat,
-        rounds=min(map(len, ratios_by_arm.values()), default=0),
-        speedups={name: median for name, median in medians.items() if median.has_interval},
-        order=run.order,
-        model=(model.get("name", ""), model.get("image_size", 0)),
-        work=(run.work.operations_per_image, run.work.gradient_bytes) if run.work else (),
-        lacks=_lacks(run),
-        batches=_batches(run),
-    )
+    machine, cores = hosts.kinds(run.environment), _cores_per_rank(run)
+    return Launch(path, replace(run, ranks=[]), machine, cores, throughput(run), ratios(run), _lacks(run))
 
 
 _LIMITS = "measured limits (beyond_limits)"
@@ -92,7 +60,7 @@ _LIMITS = "measured limits (beyond_limits)"
 
 def _lacks(run: RunRecord) -> tuple[str, ...]:
     """Return what a record does not have, each with the rules that need it."""
-    spans = [span for rank in run.ranks for span in (rank.timed_cores, *(w.cores for w in rank.windows)) if span]
+    spans = [span for rank in run.ranks for span in timed_spans(rank)]
     hosts_of_job = run.environment.hosts if run.environment else []
     has = {
         "the kernel's counters of cores (other_load, stolen_time)": bool(spans),
@@ -120,18 +88,6 @@ def throughput(run: RunRecord) -> float:
     return metrics.throughput(run.config["global_batch"], len(run.ranks[0].step_times_s), timed_s)
 
 
-def _batches(run: RunRecord) -> dict[str, int]:
-    """Return the batch of a rank at each point of a launch, by its swept values, its arm and its role."""
-    alone = {"swept": run.swept, "arm": run.arm, "role": run.role, "batch_per_rank": run.config.get("batch_per_rank")}
-    batches: dict[str, set[int]] = defaultdict(set)
-    for arm in run.config.get("rounds") or [alone]:
-        if arm.get("swept") and arm["batch_per_rank"]:
-            role = "point" if arm["role"] == "base" else arm["role"]
-            swept = ", ".join(f"{key}={value}" for key, value in arm["swept"].items())
-            batches[f"{swept}, {arm.get('arm') or role}"].add(arm["batch_per_rank"])
-    return {point: min(values) for point, values in batches.items() if len(values) == 1}
-
-
 @rule(EXPERIMENT_RULES)
 def not_recorded(runs: list[Launch]) -> Iterator[Finding]:
     """Report what records lack, and the rules that could not run therefore. One finding an experiment."""
@@ -141,7 +97,7 @@ def not_recorded(runs: list[Launch]) -> Iterator[Finding]:
     if counts:
         stated = "; ".join(f"{count} of {len(runs)}: {name}" for name, count in counts.items())
         meaning = "These rules say nothing of those launches."
-        yield finding(runs[0].experiment, "note", stated, "all of it", None, meaning)
+        yield finding(runs[0].record.experiment, "note", stated, "all of it", None, meaning)
 
 
 @rule(EXPERIMENT_RULES)
@@ -150,30 +106,36 @@ def one_repeat(runs: list[Launch]) -> Iterator[Finding]:
 
     Curves in rounds are left out, for their rounds are repeats, and so are single points launched beside them.
     """
-    single = [launches[0] for launches in grouped(_without_rounds(runs), _point).values() if len(launches) == 1]
-    if single:
+    if single := [launches[0] for launches in _repeats(runs) if len(launches) == 1]:
         path = single[0].path + (f", and {len(single) - 1} more points" if len(single) > 1 else "")
-        grade: Severity = "warning" if any(run.measure == "report" for run in single) else "note"
+        stated = f"{single[0].record.experiment}: 1 repeat"
         meaning = "No interval can be given, and no difference to it can be called one."
-        yield finding(path, grade, f"{single[0].experiment}: 1 repeat", "2 or more, 5 for a report", None, meaning)
+        yield finding(path, _grade(single), stated, "2 or more, 5 for a report", None, meaning)
+
+
+def _grade(runs: list[Launch]) -> Severity:
+    """Return how bad it is that too little was measured: a report needs more."""
+    return "warning" if any(run.record.config["measure"]["name"] == "report" for run in runs) else "note"
 
 
 @rule(EXPERIMENT_RULES)
 def repeats_apart(runs: list[Launch]) -> Iterator[Finding]:
     """Report repeats of one point that differ a lot: the noise floor of this machine, on its worst point.
 
-    Curves in rounds are left out: their ratios are taken within a round, and have intervals.
+    Curves in rounds are left out: their ratios are taken within a round, and have intervals. At most a warning: each
+    may be right, as a pause of the machine makes one longer.
     """
     spreads = [
-        (metrics.change_fraction(min(speeds), max(speeds)), launches[0], len(launches))
-        for launches in grouped(_without_rounds(runs), _point).values()
+        (metrics.change_fraction(min(speeds), max(speeds)), launches)
+        for launches in _repeats(runs)
         if len(launches) > 1 and min(speeds := [run.images_per_s for run in launches]) > 0
     ]
-    off, run, count = max(spreads, key=lambda spread: spread[0], default=(0.0, None, 0))
-    if run and off > limit("same"):
-        grade: Severity = "warning"  # each may be right: a pause of the machine makes one longer
+    off, launches = max(spreads, key=lambda spread: spread[0], default=(0.0, []))
+    if off > limit("same"):
+        record = launches[0].record
+        stated = f"{record.experiment}, {record.point}: {len(launches)} repeats"
         meaning = f"No difference below {off:.0%} means anything here. Is the machine otherwise idle?"
-        yield finding(run.path, grade, f"{run.experiment}, {run.point}: {count} repeats", "one number", off, meaning)
+        yield finding(launches[0].path, "warning", stated, "one number", off, meaning)
 
 
 @rule(EXPERIMENT_RULES)
@@ -183,33 +145,33 @@ def launches_apart(runs: list[Launch]) -> Iterator[Finding]:
     The 95 % intervals of two launches do not overlap, on the arm where they are furthest apart. From three launches on
     the interval of the curve covers it.
     """
-    for launches in grouped([run for run in runs if run.in_rounds], _point).values():
-        for name in dict.fromkeys(name for run in launches for name in run.speedups):
-            medians = [(run.speedups[name], run) for run in launches if name in run.speedups]
-            (low, slow), (high, _) = min(medians, key=lambda m: m[0].high), max(medians, key=lambda m: m[0].low)
-            if apart(low, high) and len(medians) < MIN_VALUES:
-                off = metrics.change_fraction(low.value, high.value)
-                enough = len(medians) >= _ENOUGH_LAUNCHES
-                grade = "note" if enough else graded(off, serious=limit("apart_serious"))
-                stated, follows = f"{name}: {low.value:.3g}x in one launch", f"{high.value:.3g}x in another"
-                meaning = (
-                    "The interval of the curve covers it; that of the rounds of one launch does not."
-                    if enough
-                    else f"{len(medians)} launches hardly show what the next one gives: measure {_ENOUGH_LAUNCHES} "
-                    "or more (measure.repeats)."
-                )
-                yield finding(slow.path, grade, stated, follows, off, meaning)
+    for launches in _curves_in_rounds(runs):
+        for name in dict.fromkeys(name for run in launches for name in run.ratios):
+            medians = [(repeats.median([run.ratios[name]]), run) for run in launches if name in run.ratios]
+            medians = [(median, run) for median, run in medians if median.has_interval]
+            low, slow = min(medians, key=lambda median: median[0].high, default=(unknown(), launches[0]))
+            high = max((median for median, _ in medians), key=lambda median: median.low, default=low)
+            if not apart(low, high) or len(medians) >= MIN_VALUES:
+                continue
+            off = metrics.change_fraction(low.value, high.value)
+            grade, enough = graded(off, serious=limit("apart_serious")), f"measure {_ENOUGH_LAUNCHES} or more"
+            meaning = f"{len(medians)} launches hardly show what the next one gives: {enough} (measure.repeats)."
+            if len(medians) >= _ENOUGH_LAUNCHES:
+                grade = "note"
+                meaning = "The interval of the curve covers it; that of the rounds of one launch does not."
+            stated, follows = f"{name}: {low.value:.3g}x in one launch", f"{high.value:.3g}x in another"
+            yield finding(slow.path, grade, stated, follows, off, meaning)
 
 
 @rule(EXPERIMENT_RULES)
 def few_rounds(runs: list[Launch]) -> Iterator[Finding]:
     """Report a curve whose launches together have so few rounds that no interval can be given."""
-    for launches in grouped([run for run in runs if run.in_rounds], _point).values():
-        rounds = sum(run.rounds for run in launches)
+    for launches in _curves_in_rounds(runs):
+        rounds = sum(min(map(len, run.ratios.values()), default=0) for run in launches)
         if 0 < rounds < MIN_VALUES:
-            grade: Severity = "warning" if launches[0].measure == "report" else "note"
             meaning = "No interval, and so no difference: give the curve a larger measure.budget_s."
-            yield finding(launches[-1].path, grade, f"{rounds} rounds", f"{MIN_VALUES} or more", None, meaning)
+            stated, follows = f"{rounds} rounds", f"{MIN_VALUES} or more"
+            yield finding(launches[-1].path, _grade(launches[:1]), stated, follows, None, meaning)
 
 
 @rule(EXPERIMENT_RULES)
@@ -221,16 +183,13 @@ def unequal_machines(runs: list[Launch]) -> Iterator[Finding]:
     for launches in grouped(runs, lambda run: run.curve).values():
         usual, *others = sorted(_by_machine(launches), key=len, reverse=True)
         for deviating in others:
+            record = deviating[0].record
             more = f", and {len(deviating) - 1} more runs" if len(deviating) > 1 else ""
             differences = hosts.differences(deviating[0].machine, usual[0].machine)
-            own_parts, usual_parts = (
-                ", ".join(parts) for parts in zip(*(each[1:] for each in differences), strict=True)
-            )
             grade = hosts.worst(differences)
-            stated = f"{deviating[0].point} r{deviating[0].repeat} on {own_parts}"
-            follows = f"{usual_parts}, as {len(usual)} other runs"
-            meaning = _MACHINE_MEANING[grade]
-            yield finding(deviating[0].path + more, grade, stated, follows, None, meaning)
+            stated = f"{record.point} r{record.repeat} on {', '.join(each.one for each in differences)}"
+            follows = f"{', '.join(each.other for each in differences)}, as {len(usual)} other runs"
+            yield finding(deviating[0].path + more, grade, stated, follows, None, _MACHINE_MEANING[grade])
 
 
 _MACHINE_MEANING: dict[Severity, str] = {
@@ -244,7 +203,7 @@ def _by_machine(runs: list[Launch]) -> list[list[Launch]]:
     """Return launches grouped by machines between which nothing differs, in their order."""
     groups: list[list[Launch]] = []
     for run in runs:
-        group = next((each for each in groups if hosts.alike(each[0].machine, run.machine)), None)
+        group = next((each for each in groups if not hosts.differences(each[0].machine, run.machine)), None)
         if group is None:
             groups.append(group := [])
         group.append(run)
@@ -255,6 +214,21 @@ def _by_machine(runs: list[Launch]) -> list[list[Launch]]:
 _SOFTWARE: dict[str, Severity] = {"git commit": "note", "digest of the code": "warning"}
 _LIBRARIES = ("MPI", "NCCL")  # which launches without Horovod do not load
 _FILE = "file "  # of a user's program, of which each size may name others
+
+
+def _software(run: RunRecord) -> dict[str, str]:
+    """Return the versions and digests of what ran, by name."""
+    software = {f"{_FILE}{path}": digest for path, digest in run.program.files.items()} if run.program else {}
+    if environment := run.environment:
+        software |= {
+            **environment.versions,
+            "git commit": environment.git_commit or "none",
+            "image": environment.image_digest or environment.image or "none",
+            "MPI": environment.mpi or "none",
+            "NCCL": environment.nccl or "none",
+            "digest of the code": run.source_digest or "none",
+        }
+    return software
 
 
 def _software_severity(name: str, versions: list[str]) -> Severity:
@@ -271,17 +245,19 @@ def _software_severity(name: str, versions: list[str]) -> Severity:
 @rule(EXPERIMENT_RULES)
 def unequal_software(runs: list[Launch]) -> Iterator[Finding]:
     """Report points of one experiment measured with different software: the software may be the difference."""
-    for name in sorted({key for run in runs for key, _ in run.software}):
-        versions = sorted({dict(run.software).get(name, "none") for run in runs})
-        if len(versions) - ("none" in versions and (name in _LIBRARIES or name.startswith(_FILE))) > 1:
+    software = [_software(run.record) for run in runs]
+    for name in sorted({name for versions in software for name in versions}):
+        versions = sorted({each.get(name, "none") for each in software})
+        may_lack = "none" in versions and (name in _LIBRARIES or name.startswith(_FILE))
+        if len(versions) - may_lack > 1:
             stated = f"{name}: {', '.join(version[:12] for version in versions)}"
             grade = _software_severity(name, versions)
             meaning = (
                 "Points measured with different versions are not points of one curve; measure them again with one."
-                if grade != "note"
-                else "Whether that matters is not known."
             )
-            yield finding(runs[0].experiment, grade, stated, "one version", None, meaning)
+            if grade == "note":
+                meaning = "Whether that matters is not known."
+            yield finding(runs[0].record.experiment, grade, stated, "one version", None, meaning)
 
 
 @rule(EXPERIMENT_RULES)
@@ -291,21 +267,27 @@ def unequal_cores(runs: list[Launch]) -> Iterator[Finding]:
     Otherwise the smallest point has the whole machine to itself, and every speedup is wrong. Points that divide a node
     differently on purpose, because that is swept, are not compared with each other.
     """
-    for launches in chain.from_iterable(
-        _by_machine(group) for group in grouped(runs, lambda run: run.divided).values()
-    ):
+    for launches in chain.from_iterable(map(_by_machine, grouped(runs, _division).values())):
         cores = sorted({number for run in launches for number in run.cores_per_rank})
         if len(cores) > 1:
             stated = f"{', '.join(map(str, cores))} cores a rank"
             machine = " and ".join(kind.cpu_model for kind in launches[0].machine) or "an unknown machine"
             meaning = f"On {machine}: a speedup between them compares cores."
-            yield finding(launches[0].experiment, "serious", stated, "one number", None, meaning)
+            yield finding(launches[0].record.experiment, "serious", stated, "one number", None, meaning)
 
 
-def _point(run: Launch) -> tuple[str, str]:
-    return run.point, run.config_hash
+def _division(run: Launch) -> tuple[Any, ...]:
+    """Return how its experiment divides the cores of a node in this launch: swept values."""
+    record = run.record
+    return tuple(record.config[key] for key in _DIVIDE if key in record.swept or key in record.arm_keys)
 
 
-def _without_rounds(runs: list[Launch]) -> list[Launch]:
+def _repeats(runs: list[Launch]) -> list[list[Launch]]:
+    """Return the launches of each point, without curves in rounds and the single points launched beside them."""
     curves = {run.curve for run in runs if run.in_rounds}
-    return [run for run in runs if run.curve not in curves]
+    return [*grouped([run for run in runs if run.curve not in curves], lambda run: run.point).values()]
+
+
+def _curves_in_rounds(runs: list[Launch]) -> list[list[Launch]]:
+    """Return the launches of each curve in rounds."""
+    return [*grouped([run for run in runs if run.in_rounds], lambda run: run.point).values()]

@@ -9,6 +9,7 @@ import pandas as pd
 from analysis import metrics
 from analysis.audit.findings import RECORD_RULES, TABLE_RULES, finding, rule
 from analysis.audit.launches import throughput
+from analysis.audit.records import timed_spans
 from analysis.curves import measured
 from analysis.finding import Finding
 from analysis.stats import repeats
@@ -16,7 +17,7 @@ from analysis.table import controls
 from analysis.table.hardware import COMPUTE, throughput_bounds
 from analysis.thresholds import limit
 from train.record import rounds
-from train.record.record import CoreUse, Rank, RunRecord
+from train.record.record import CoreUse, RunRecord
 
 _TICK_S = 0.01  # USER_HZ: the kernel counts the time of cores in ticks, 100 a second on x86 (proc(5), /proc/stat)
 
@@ -43,12 +44,6 @@ def _rates(run: RunRecord) -> Iterator[tuple[str, float, dict[str, float]]]:
     for index, arm in enumerate(arms):
         if rates := [rates_by_arm[index] for rates_by_arm in measured if index in rates_by_arm]:
             yield arm["name"], repeats.median([rates]).value, throughput_bounds(run, index)
-
-
-def _spans(rank: Rank) -> list[CoreUse]:
-    """Return the use of a rank's cores in each timed span, in the order of measurement."""
-    spans = [rank.timed_cores, *(window.cores for window in rank.windows)]
-    return [span for span in spans if span]
 
 
 def _fraction(spans: Sequence[CoreUse], taken_s: Sequence[float], cores: int) -> float:
@@ -83,7 +78,7 @@ def _taken(run: RunRecord, path: str, by: str, taken: Callable[[CoreUse], float]
     shares = {
         rank.rank: _fraction(spans, [taken(span) for span in spans], max(1, len(rank.cores)))
         for rank in run.ranks
-        if (spans := _spans(rank))
+        if (spans := timed_spans(rank))
     }
     if shares and max(shares.values()) > limit("graded_warning"):
         worst = max(shares, key=lambda rank: shares[rank])
@@ -113,7 +108,7 @@ def clocks_fell(run: RunRecord, path: str) -> Iterator[Finding]:
     for device, clock in (("cores", "frequency_mhz"), ("GPU", "gpu_clock_mhz")):
         changes = []
         for rank in run.ranks:
-            clocks = [mhz for span in _spans(rank) if (mhz := getattr(span, clock)) is not None]
+            clocks = [mhz for span in timed_spans(rank) if (mhz := getattr(span, clock)) is not None]
             third = len(clocks) // 3
             if third >= limit("clock_windows"):
                 early, late = statistics.median(clocks[:third]), statistics.median(clocks[-third:])

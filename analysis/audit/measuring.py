@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import metrics
+from analysis import grouped, metrics
 from analysis.audit.findings import TABLE_RULES, finding, graded, point_label, point_location, rule
 from analysis.curves import PER_RANK, RATES, SETTING, SIZE, Row, configurations, lookup, measured
 from analysis.finding import Finding
@@ -25,23 +25,22 @@ def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
     No smaller difference in the report means anything. Numbered repeats do not count. One finding a report, on the
     widest pair.
     """
-    widest: dict[str, tuple[float, pd.DataFrame, int]] = {}
     unnumbered = table[table["source"].eq("published") & table["repeat"].isna()]
-    for rows in configurations(measured(unnumbered, "images_per_s")):
-        if len(rows) > 1:
-            report = rows["report"].iloc[0]
-            off = float(metrics.change_fraction(rows["value"].min(), rows["value"].max()))
-            before = widest.get(report, (-1.0, rows, 0))
-            widest[report] = (max(before[0], off), rows if off > before[0] else before[1], before[2] + 1)
-    for off, rows, count in widest.values():
+    twice = [rows for rows in configurations(measured(unnumbered, "images_per_s")) if len(rows) > 1]
+    for several in grouped(twice, lambda rows: rows["report"].iloc[0]).values():
+        off, rows = max(((_spread(rows), rows) for rows in several), key=lambda pair: pair[0])
         first, second = rows.sort_values("value").to_dict("records")[:: len(rows) - 1]
         stated = f"{first['value']:g} and {second['value']:g} {first['unit']}"
         meaning = (
-            f"The widest of {count} configurations measured twice: no difference below {off:.1%} means anything in "
-            "this report."
+            f"The widest of {len(several)} configurations measured twice: no difference below {off:.1%} means anything "
+            "in this report."
         )
         location = f"{first['place']} and {second['place']}: {point_label(first)}"
         yield finding(first, graded(off, serious=math.inf), stated, "one number", off, meaning, location)
+
+
+def _spread(rows: pd.DataFrame) -> float:
+    return float(metrics.change_fraction(rows["value"].min(), rows["value"].max()))
 
 
 @rule(TABLE_RULES)

@@ -1,7 +1,9 @@
 """Rules on how records were made: what a record says twice, what launches of one plan share, what a record lacks."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +78,19 @@ def names_and_settings(run: RunRecord, path: str) -> Iterator[Finding]:
 @rule(EXPERIMENT_RULES)
 def unequal_models(runs: list[Launch]) -> Iterator[Finding]:
     """Report launches of one model whose operations for an image, or whose gradients, differ from the rest."""
-    for (model, size), launches in grouped([run for run in runs if run.work], lambda run: run.model).items():
-        usual, *others = sorted(grouped(launches, lambda run: run.work).items(), key=lambda item: -len(item[1]))
+    for (model, size), launches in grouped([run for run in runs if run.record.work], _model).items():
+        by_work = grouped(launches, lambda run: run.record.work and astuple(run.record.work))
+        usual, *others = sorted(by_work.items(), key=lambda item: -len(item[1]))
         for work, deviating in others:
             stated = f"{model} at {size} pixels: {work}"
             meaning = "One model is one work: it was another model, or what the record says of it was changed."
             yield finding(deviating[0].path, "serious", stated, f"{usual[0]}, as elsewhere", None, meaning)
+
+
+def _model(run: Launch) -> tuple[str, int]:
+    """Return the name of the model, and the size of its images."""
+    model = run.record.config.get("model") or {}
+    return model.get("name", ""), model.get("image_size", 0)
 
 
 @rule(EXPERIMENT_RULES)
@@ -90,15 +99,16 @@ def one_plan(runs: list[Launch]) -> Iterator[Finding]:
 
     Launches with the same position in the order belong to several plans, and are left out.
     """
-    plans = grouped(runs, lambda run: run.order and (run.order.seed, run.order.runs))
+    plans = grouped(runs, lambda run: (order := run.record.order) and (order.seed, order.runs))
     for launches in (launches for plan, launches in plans.items() if plan):
-        if len({run.order.position for run in launches if run.order}) < len(launches):
+        if len({run.record.order.position for run in launches if run.record.order}) < len(launches):
             continue
         settings: dict[str, dict[str, list[Launch]]] = {}
         for run in launches:
-            settings.setdefault(f"the configuration of {run.point}", {}).setdefault(run.config_hash[:8], []).append(run)
-            for point, batch in run.batches.items():
-                settings.setdefault(f"the batch of a rank at {point}", {}).setdefault(str(batch), []).append(run)
+            values = {f"the configuration of {run.record.point}": run.record.config_hash[:8]}
+            values |= {f"the batch of a rank at {point}": str(batch) for point, batch in _batches(run.record).items()}
+            for quantity, value in values.items():
+                settings.setdefault(quantity, {}).setdefault(value, []).append(run)
         deviating: dict[str, Finding] = {}
         for quantity, by_setting in settings.items():
             (usual, usual_runs), *others = sorted(by_setting.items(), key=lambda item: -len(item[1]))
@@ -107,6 +117,18 @@ def one_plan(runs: list[Launch]) -> Iterator[Finding]:
                 stated, follows = f"{quantity}: {setting}", f"{usual}, as in {usual_runs[0].path}"
                 deviating.setdefault(run.path, finding(run.path, "serious", stated, follows, None, meaning))
         yield from deviating.values()
+
+
+def _batches(run: RunRecord) -> dict[str, int]:
+    """Return the batch of a rank at each point of a launch, by its swept values, its arm and its role."""
+    alone = {"swept": run.swept, "arm": run.arm, "role": run.role, "batch_per_rank": run.config.get("batch_per_rank")}
+    batches: dict[str, set[int]] = defaultdict(set)
+    for arm in run.config.get("rounds") or [alone]:
+        if arm.get("swept") and arm["batch_per_rank"]:
+            role = "point" if arm["role"] == "base" else arm["role"]
+            swept = ", ".join(f"{key}={value}" for key, value in arm["swept"].items())
+            batches[f"{swept}, {arm.get('arm') or role}"].add(arm["batch_per_rank"])
+    return {point: min(values) for point, values in batches.items() if len(values) == 1}
 
 
 @rule(RECORD_RULES)

@@ -14,7 +14,7 @@ from analysis.finding import Finding, Severity
 from analysis.stats.repeats import MIN_VALUES
 from analysis.thresholds import limit
 from train.record import rounds
-from train.record.record import Rank, RunRecord
+from train.record.record import CoreUse, Rank, RunRecord
 
 
 def ratios(run: RunRecord) -> dict[str, list[float]]:
@@ -29,6 +29,12 @@ def ratios(run: RunRecord) -> dict[str, list[float]]:
         for index, arm in enumerate(arms)
         if index != base and arm["name"] not in run.arms_left_out
     }
+
+
+def timed_spans(rank: Rank) -> list[CoreUse]:
+    """Return the use of a rank's cores in each timed span, in the order of measurement."""
+    spans = [rank.timed_cores, *(window.cores for window in rank.windows)]
+    return [span for span in spans if span]
 
 
 def _arm(rank: Rank, index: int) -> tuple[list[float], list[float]]:
@@ -90,7 +96,7 @@ def unequal_hosts(run: RunRecord, path: str) -> Iterator[Finding]:
     Another patch level of the kernel, or another amount of memory, is a note.
     """
     machine = hosts.kinds(run.environment)
-    differences = [each for kind in machine[1:] for each in machine[0].differences(kind)]
+    differences = [each for kind in machine[1:] for each in hosts.differences(machine[:1], (kind,))]
     if differences and run.environment:
         stated = f"{len(run.environment.hosts)} hosts of {len(machine)} kinds"
         pairs = "; ".join(dict.fromkeys(f"{each.one} and {each.other}" for each in differences))
