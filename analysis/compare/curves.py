@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import compress
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -12,8 +13,8 @@ import pandas as pd
 from analysis import metrics, speedups
 from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, measured, row_dicts
 from analysis.derived import computed_rows, half_unit
-from analysis.stats import Number, rounded
-from analysis.stats.repeats import Spread
+from analysis.stats import Number, combined, exact, rounded
+from analysis.stats.repeats import median
 from analysis.table import controls
 from analysis.table.identity import BATCHES
 
@@ -24,69 +25,107 @@ Axes = Mapping[str, str]  # experiment -> the key that its local records sweep
 
 
 @dataclass(frozen=True)
-class ComparedCurve:
-    """The rates of one model: one size (of the axis) and one rate a run or round, ascending by size.
+class PublishedCurve:
+    """The rates that a report prints of one model, ascending by size; a size may have several."""
 
-    `unit` is images/s, or x if only the ratios of the rates are known.
-    """
-
-    report: str  # "" for local records
+    report: str
     experiment: str
     model: str
     device: str
-    on: str  # the machine and the setting, in words
+    setting: str  # the machine and what else distinguishes it, in words
     axis: str
     by: str  # throughput, wall time, job time
+    unit: str  # images/s, or x if only the ratios of the rates are known
     sizes: tuple[float, ...]
-    rates: tuple[float, ...]
-    unit: str = "images/s"
-    half_units: tuple[float, ...] = ()  # in published curves, how far rounding can have moved each rate
-    invalid: tuple[tuple[float, str], ...] = ()  # sizes that are not valid as scaling results, and why
-    pairs: tuple[speedups.Pair, ...] = ()  # in local curves, that of each rate
-    # In local curves in rounds, between launches, pooled over the curves measured alike: of speedups and per doubling.
-    spread: Spread | None = None
-    spread_per_doubling: Spread | None = None
+    rates: tuple[Number, ...]  # with their rounding
 
     @property
     def source(self) -> str:
-        """Return what a published curve is, as text."""
-        return f"report {self.report}, {self.on}" if self.report else self.on
+        """Return the report and the setting, as text."""
+        return f"report {self.report}, {self.setting}"
+
+    def rate(self, size: float) -> Number:
+        """Return the first rate at a size."""
+        return self.rates[self.sizes.index(size)]
+
+    @cached_property
+    def per_doubling(self) -> Number:
+        """Return the efficiency that each doubling keeps, over all sizes."""
+
+        def formula(**rates: float) -> float:
+            return metrics.per_doubling(self.sizes, [*rates.values()]).value
+
+        return combined(formula, {f"rate_{nth}": rate for nth, rate in enumerate(self.rates)})
+
+
+@dataclass(frozen=True, eq=False)
+class LocalCurve:
+    """The runs of one local series over an axis, as from `speedups.rates`, ascending by the column `size`."""
+
+    runs: pd.DataFrame
+    axis: str
+    by: str
+    among: pd.DataFrame  # the runs of all series, which show how launches differ
+
+    @property
+    def experiment(self) -> str:
+        """Return the name of the experiment."""
+        return str(self.runs["experiment"].iloc[0])
+
+    @property
+    def model(self) -> str:
+        """Return the name of the model."""
+        return str(self.runs["model"].iloc[0])
+
+    @cached_property
+    def on(self) -> str:
+        """Return the machine and the setting, in words."""
+        first = row_dicts(self.runs.head(1))[0]
+        shared = [first["kept"]] if first["kept"] else []
+        text = cell_text(first, "device", "machine", "dataset", *shared, "precision", "measure")
+        return f"{text}, in rounds" if self.by == "throughput" and self.in_rounds else text
 
     @property
     def in_rounds(self) -> bool:
         """Return whether the points were measured in rounds."""
-        return any(launch for launch, _, _ in self.pairs)
+        return bool(self.runs["round"].notna().any())
 
-    def points(self) -> pd.DataFrame:
-        """Return the runs as `speedups.curve` takes them, over the column `size`."""
-        return speedups.points(self.sizes, self.rates, self.pairs)
+    @property
+    def sizes(self) -> list[float]:
+        """Return the sizes, ascending."""
+        return self.runs["size"].unique().tolist()
 
-    def only(self, sizes: Iterable[float]) -> ComparedCurve:
+    def only(self, sizes: Iterable[float]) -> LocalCurve:
         """Return the curve at these sizes alone."""
-        chosen = set(sizes)
-        mask = [size in chosen for size in self.sizes]
-        names = ("sizes", "rates", "half_units", "pairs")
-        arrays: dict[str, Any] = {name: tuple(compress(getattr(self, name), mask)) for name in names}
-        return replace(self, **arrays)
+        return replace(self, runs=self.runs[self.runs["size"].isin([*sizes])])
+
+    @cached_property
+    def invalid(self) -> dict[float, str]:
+        """Return the sizes that are not valid as scaling results, and why."""
+        reasons = controls.why_invalid(self.runs) if self.axis in SIZES else [""] * len(self.runs)
+        return {size: why for size, why in zip(self.runs["size"].tolist(), reasons, strict=True) if why}
 
     def why_invalid(self, *sizes: float) -> str:
-        """Return why one of these sizes (default: any) is not valid as a scaling result; "" if all are valid."""
-        reasons = [f"{size:g} {self.axis}: {why}" for size, why in self.invalid if size in sizes or not sizes]
-        return "; ".join(reasons)
+        """Return why one of these sizes is not valid as a scaling result; "" if all are valid."""
+        return "; ".join(f"{size:g} {self.axis}: {why}" for size, why in self.invalid.items() if size in sizes)
 
-    def rate(self, size: float) -> Number:
-        """Return a published rate with its rounding."""
-        nth = self.sizes.index(size)
-        return rounded(self.rates[nth], self.half_units[nth] if self.half_units else 0.0)
+    def numbers(self, sizes: Iterable[float]) -> dict[float, dict[str, Number]]:
+        """Return rate, speedup and efficiency at each of these sizes, over the smallest of them."""
+        spread = speedups.spread_between_launches(self.runs, self.among, self.axis)
+        return speedups.numbers(self.only(sizes).runs, "size", spread)
 
-    def by_launch(self) -> ComparedCurve:
-        """Return the curve with one rate per launch: the harmonic mean over its rounds."""
+    @property
+    def per_doubling(self) -> Number:
+        """Return the efficiency that each doubling keeps, over all sizes: in rounds the median over these."""
         if not self.in_rounds:
-            return self
-        inverse = metrics.rate(1.0, self.points().set_index(["size", "launch"])["rate"])
-        by_launch = metrics.rate(1.0, inverse.groupby(level=["size", "launch"]).mean())
-        sizes, rates = by_launch.index.get_level_values("size"), by_launch.tolist()
-        return replace(self, sizes=tuple(sizes), rates=tuple(rates), pairs=(), half_units=())
+            return metrics.per_doubling(self.runs["size"].tolist(), self.runs["rate"].tolist())
+        spread = speedups.spread_per_doubling(self.runs, self.among, self.axis)
+        return median(speedups.shares_per_doubling(self.runs, "size"), spread=spread)
+
+    def launch_rates(self) -> pd.Series:
+        """Return one rate a launch, the harmonic mean over its rounds; the index is the size."""
+        rates = self.runs.groupby(["size", "record"])["rate"].agg(lambda values: statistics.harmonic_mean([*values]))
+        return rates.droplevel("record")
 
 
 def cell_text(row: Mapping[Hashable, Any], *names: str) -> str:
@@ -111,15 +150,15 @@ def column(axis: str, rows: pd.DataFrame) -> str:
     return "ranks_per_node" if axis == "ranks_per_node" else "axis_value"
 
 
-def published_curves(table: pd.DataFrame, swept: Axes) -> list[ComparedCurve]:
+def published_curves(table: pd.DataFrame, swept: Axes) -> list[PublishedCurve]:
     """Return every published curve, over the axis that local records of its experiment sweep.
 
     Curves are of throughputs; of stated speedups without throughputs; and of wall times and job times of equal work, as
     rates. A curve may have one point.
     """
     curves = [*_throughputs(table, swept)]
-    whole = {(c.report, c.experiment, c.model, c.on) for c in curves if len(c.sizes) > 1}
-    curves += [c for c in _stated(table, swept) if (c.report, c.experiment, c.model, c.on) not in whole]
+    whole = {(c.report, c.experiment, c.model, c.setting) for c in curves if len(c.sizes) > 1}
+    curves += [c for c in _stated(table, swept) if (c.report, c.experiment, c.model, c.setting) not in whole]
     times = computed_rows(table)
     for by in ("wall time", "job time"):
         rows = times[times["quantity"] == f"speedup_{by.replace(' ', '_')}"]
@@ -127,7 +166,7 @@ def published_curves(table: pd.DataFrame, swept: Axes) -> list[ComparedCurve]:
     return curves
 
 
-def _curves(rows: pd.DataFrame, table: pd.DataFrame, swept: Axes, by: str = "throughput") -> Iterator[ComparedCurve]:
+def _curves(rows: pd.DataFrame, table: pd.DataFrame, swept: Axes, by: str = "throughput") -> Iterator[PublishedCurve]:
     based = bases(table)
     for (experiment, *_), group in rows.groupby(["experiment", *_SETTING], dropna=False):
         axis = swept.get(str(experiment), "")
@@ -136,54 +175,32 @@ def _curves(rows: pd.DataFrame, table: pd.DataFrame, swept: Axes, by: str = "thr
         strong = strong or all(keeps_global_batch(row, based(row)) for row in row_dicts(group))
         shared = [] if over == "global_batch" else ["global_batch" if strong else "batch_per_rank"]
         for _, curve in group.groupby(["model", *shared], dropna=False):
-            yield _published_curve(curve.sort_values(over), over, by, shared)
+            points = row_dicts(curve.sort_values(over))
+            first = points[0]
+            yield PublishedCurve(
+                first["report"], first["experiment"], first["model"], first["device"],
+                cell_text(first, "device", "gpu", "machine", "dataset", *shared), over, by,
+                "images/s" if first["quantity"] in (*RATES, *PER_RANK) else "x",
+                tuple(float(point[over]) for point in points),
+                tuple(rounded(point["rate"], half_unit(point) / point["value"] * point["rate"]) for point in points),
+            )  # fmt: skip
 
 
-def _published_curve(rows: pd.DataFrame, over: str, by: str, shared: list[str]) -> ComparedCurve:
-    points = row_dicts(rows)
-    first = points[0]
-    return ComparedCurve(
-        first["report"], first["experiment"], first["model"], first["device"],
-        cell_text(first, "device", "gpu", "machine", "dataset", *shared), over, by,
-        tuple(float(size) for size in rows[over]), tuple(float(rate) for rate in rows["rate"]),
-        "images/s" if first["quantity"] in (*RATES, *PER_RANK) else "x",
-        tuple(half_unit(row) / row["value"] * row["rate"] for row in points),
-    )  # fmt: skip
-
-
-def _throughputs(table: pd.DataFrame, swept: Axes) -> Iterator[ComparedCurve]:
+def _throughputs(table: pd.DataFrame, swept: Axes) -> Iterator[PublishedCurve]:
     rows = measured(table, *RATES, *PER_RANK)
     rows = rows[rows["value"].gt(0) & rows["ranks"].notna()]
     job_rates = metrics.job_total(rows["value"], rows["ranks"].astype(float))
     yield from _curves(rows.assign(rate=rows["value"].mask(rows["quantity"].isin(PER_RANK), job_rates)), table, swept)
 
 
-def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[ComparedCurve]:
+def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[PublishedCurve]:
     """Yield each speedup that is stated over one node as a curve of two points."""
     rows = table[table["kind"].eq("stated") & table["quantity"].eq("speedup_throughput") & table["nodes"].gt(1)]
     for curve in _curves(rows.assign(rate=rows["value"]), table, swept):
-        halves = (0.0, *curve.half_units)
-        yield replace(curve, sizes=(1.0, *curve.sizes), rates=(1.0, *curve.rates), half_units=halves)
+        yield replace(curve, sizes=(1.0, *curve.sizes), rates=(exact(1.0), *curve.rates))
 
 
-def local_curve(
-    runs: pd.DataFrame, over: str, by: str = "throughput", among: pd.DataFrame | None = None
-) -> ComparedCurve:
-    """Return the curve of one local series over a column; `runs` as from `speedups.rates` for `by`.
-
-    among: the runs of all series, which show how launches differ.
-    """
-    runs = runs[runs[over].notna()].sort_values(over, kind="stable")
-    first = runs.head(1).to_dict("records")[0]
-    shared = [first["kept"]] if first["kept"] else []
-    reasons = controls.why_invalid(runs) if over in SIZES else [""] * len(runs)
-    return ComparedCurve(
-        "", first["experiment"], first["model"], first["device"],
-        cell_text(first, "device", "machine", "dataset", *shared, "precision", "measure")
-        + (", in rounds" if by == "throughput" and runs["round"].notna().any() else ""), over, by,
-        tuple(float(size) for size in runs[over]), tuple(float(rate) for rate in runs["rate"]),
-        invalid=tuple(dict.fromkeys((float(size), why) for size, why in zip(runs[over], reasons, strict=True) if why)),
-        pairs=tuple((str(launch), int(seed), int(turn)) for launch, seed, turn in runs[speedups.PAIR].to_numpy()),
-        spread=None if among is None else speedups.spread_between_launches(runs, among, over),
-        spread_per_doubling=None if among is None else speedups.spread_per_doubling(runs, among, over),
-    )  # fmt: skip
+def local_curve(runs: pd.DataFrame, axis: str, by: str, among: pd.DataFrame) -> LocalCurve:
+    """Return the curve of one local series over a column; runs, among: as from `speedups.rates` for `by`."""
+    runs = runs[runs[axis].notna()].sort_values(axis, kind="stable")
+    return LocalCurve(runs.assign(size=runs[axis].astype(float)), axis, by, among)

@@ -124,13 +124,10 @@ def _allreduces(table: pd.DataFrame) -> PointValues:
     for _, point in allreduce.rounds(table).groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
         sizes = point["message_bytes"]
         smallest, largest = point[sizes.eq(sizes.min())], point[sizes.eq(sizes.max())]
-        yield _message_key(smallest, "allreduce_s"), smallest, _by_launch(smallest, "time_s", statistics.fmean)
-        rates = _by_launch(largest, "rate", statistics.harmonic_mean)
-        yield _message_key(largest, "bus_bandwidth_bytes_per_s"), largest, rates
-
-
-def _message_key(rows: pd.DataFrame, quantity: Quantity) -> Key:
-    return _key(rows, quantity, allreduce.size_label(rows["message_bytes"].iloc[0]))
+        key = _key(smallest, "allreduce_s", allreduce.size_label(sizes.min()))
+        yield key, smallest, _by_launch(smallest, "time_s", statistics.fmean)
+        key = _key(largest, "bus_bandwidth_bytes_per_s", allreduce.size_label(sizes.max()))
+        yield key, largest, _by_launch(largest, "rate", statistics.harmonic_mean)
 
 
 def _by_launch(point: pd.DataFrame, column: str, mean: Callable[[Sequence[float]], float]) -> list[float]:
@@ -206,13 +203,9 @@ def _measured_alike(change: Change, changes: Sequence[Change]) -> list[Change]:
     """Return the changes of other curves on equally many ranks, if a side has too few launches to know the scatter."""
     if min(len(change.before), len(change.now)) >= _ENOUGH_LAUNCHES:
         return []
-    same = [
-        other
-        for other in changes
-        if other.key.model != change.key.model
-        and replace(other.key, model="", series="") == replace(change.key, model="", series="")
-    ]
-    return [other for other in same if other.groups]
+    others = [other for other in changes if other.key.model != change.key.model and other.groups]
+    point = replace(change.key, model="", series="")
+    return [other for other in others if replace(other.key, model="", series="") == point]
 
 
 def launch_mean(values: Sequence[float]) -> Number:

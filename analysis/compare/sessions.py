@@ -13,7 +13,6 @@ from typing import Annotated
 
 import pandas as pd
 
-from analysis import grouped
 from analysis.compare import Comparison, corrected
 from analysis.compare.launches import Change, Key, Values, compare_launches, days_mean, launch_values, within
 from analysis.compare.provenance import Details, Difference, Provenances, details, differences, provenance
@@ -31,7 +30,6 @@ class LaunchInfo:
     sha256: str
     started_at: str
     key: tuple[str, str, int]  # point, hash of the configuration, repeat
-    machine: str
     provenance: Provenances
     details: Details
 
@@ -60,23 +58,16 @@ def days(began: str, ended: str) -> str:
     return began[:10] if began[:10] == ended[:10] else f"{began[:10]} to {ended[:10]}"
 
 
-def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[LaunchInfo]:
-    """Return the launches that a local table has rows of, ascending by time; records: by path."""
-    machine = table.drop_duplicates("record").set_index("record")["machine"]
-    launches = [_launch(str(path), records[str(path)], str(name)) for path, name in machine.items()]
-    return sorted(launches, key=lambda launch: (launch.started_at, launch.path))
-
-
-def _launch(path: str, run: RunRecord, machine: str) -> LaunchInfo:
+def _launch(path: str, run: RunRecord) -> LaunchInfo:
     key = (run.point, run.config_hash, run.repeat)
-    return LaunchInfo(path, run.sha256, run.started_at, key, machine, provenance(run), details(run))
+    return LaunchInfo(path, run.sha256, run.started_at, key, provenance(run), details(run))
 
 
-def _split(ordered: Iterable[LaunchInfo]) -> list[list[LaunchInfo]]:
-    """Return the launches of one machine, ascending by time, split into sessions."""
+def _split(launches: Iterable[LaunchInfo]) -> list[list[LaunchInfo]]:
+    """Return the launches of one machine, split into sessions."""
     groups: list[list[LaunchInfo]] = []
     keys: set[tuple[str, str, int]] = set()
-    for launch in ordered:
+    for launch in sorted(launches, key=lambda launch: (launch.started_at, launch.path)):
         if not groups or launch.key in keys or launch.provenance != groups[-1][0].provenance:
             groups.append([])
             keys = set()
@@ -90,16 +81,14 @@ def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str,
 
     table: its local rows. records: by path.
     """
-    by_machine = grouped(launches(table, records), lambda launch: launch.machine)
-
-    def session(number: int, launches: list[LaunchInfo]) -> Session:
-        rows = table[table["record"].isin([launch.path for launch in launches])]
-        return Session(number, tuple(launches), controls.attach(rows))
-
-    return {
-        machine: [session(number, launches) for number, launches in enumerate(_split(ordered), 1)]
-        for machine, ordered in by_machine.items()
-    }
+    by_machine: dict[str, list[Session]] = {}
+    for machine, rows in table.groupby("machine", sort=False):
+        launches = [_launch(path, records[path]) for path in rows["record"].unique()]
+        by_machine[str(machine)] = [
+            Session(number, tuple(own), controls.attach(rows[rows["record"].isin([launch.path for launch in own])]))
+            for number, own in enumerate(_split(launches), 1)
+        ]
+    return dict(sorted(by_machine.items(), key=lambda item: item[1][0].launches[0].started_at))
 
 
 def session_values(sessions: Iterable[Session]) -> dict[Key, Values]:
@@ -138,7 +127,7 @@ def newest_changes(values: Mapping[Key, Values], sessions: Sequence[Session]) ->
     last, (*older, base) = sessions[-1].number, session_states(sessions[:-1]) or [[]]
     several = f"sessions {base[0]} to {base[-1]}, all with the same commit and versions" if base else "nothing"
     source = f"session {base[0]}" if len(base) == 1 else several
-    on = f"session {last}, {sessions[-1].launches[0].machine}"
+    on = f"session {last}, {sessions[-1].table['machine'].iloc[0]}"
     changes = []
     for key, point in values.items():
         before, now = tuple(point.on(base)), tuple(point.on([last]))

@@ -3,12 +3,13 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from analysis import TableError
+from analysis import TableError, grouped
 from analysis.compare import EQUAL, Comparisons, corrected
 from analysis.compare.launches import Change, Key, Quantity, Values, compare_launches, launch_values
 from analysis.compare.provenance import Details, by_experiment, details
@@ -60,11 +61,11 @@ def _read(name: str, path: Path, columns: str) -> _Set:
         reason = f"no complete run ({len(study.left_out)} left out, {len(study.failed)} failed)"
         reason = reason if path.exists() else "does not exist"
         raise TableError(f"{path}: {reason}; give a folder of records, as A=results")
-    runs: dict[str, tuple[str, Details, str]] = {}
-    for file in paths:
-        run = study.records[file]
-        runs[file] = (run.experiment, details(run), run.config_hash)
-    checksums = {study.records[file].sha256 for file in paths}
+    records = {file: study.records[file] for file in paths}
+    runs: dict[str, tuple[str, Details, str]] = {
+        file: (run.experiment, details(run), run.config_hash) for file, run in records.items()
+    }
+    checksums = {run.sha256 for run in records.values()}
     notes = [str(notice) for notice in (*study.left_out, *study.failed)]
     return _Set(name, str(path), launch_values({1: study.local}), runs, checksums, notes)
 
@@ -82,15 +83,18 @@ def _read_table(name: str, path: Path, columns: str) -> _Set:
         batch = run.get("batch_per_rank", math.nan)
         point = ranks_in_words(float(run["ranks"])) + ("" if pd.isna(batch) else f", batch {batch:g}")
         setting = " ".join(str(run[name]) for name in ("model", "setting") if name in texts) or "table"
-        numbers: dict[Quantity, float] = {"images_per_s": float(rate)}
-        times: tuple[Quantity, ...] = ("wall_s", "job_s")
-        numbers |= {time: float(run[time]) for time in times if run.get(time, math.nan) > 0}
-        for quantity, number in numbers.items():
-            unit = {"samples": "images/s", "": "x"}.get(work, f"{work}/s") if quantity == "images_per_s" else "s"
-            key = Key(setting, "", int(run["ranks"]), point, quantity, "", "", unit)
-            values = result.values.setdefault(key, Values({1: []}))
-            values.by_session[1].append(number)
-            values.records.add(str(row))
+        rate_unit = {"samples": "images/s", "": "x"}.get(work, f"{work}/s")
+        numbers: tuple[tuple[Quantity, str, float], ...] = (
+            ("images_per_s", rate_unit, rate),
+            ("wall_s", "s", run.get("wall_s", 0)),
+            ("job_s", "s", run.get("job_s", 0)),
+        )
+        for quantity, unit, number in numbers:
+            if number > 0:
+                key = Key(setting, "", int(run["ranks"]), point, quantity, "", "", unit)
+                values = result.values.setdefault(key, Values({1: []}))
+                values.by_session[1].append(float(number))
+                values.records.add(str(row))
         result.runs[str(row)] = (setting, {text: str(run[text]) for text in texts}, "")
     return result
 
@@ -106,26 +110,23 @@ def _pairs(a: _Set, b: _Set) -> tuple[list[tuple[Key, Key]], list[str]]:
         lambda side, key: side.configurations(key),
         lambda side, key: side.values[key].in_rounds,
     )
-    points: dict[tuple[object, ...], tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
+    points: dict[Key, tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
     for nth, side in enumerate((a, b)):
         for key in side.values:
-            points[key.experiment, key.model, key.ranks, key.point, key.quantity, key.unit][nth].append(key)
+            points[replace(key, series="", machine="")][nth].append(key)
     pairs: list[tuple[Key, Key]] = []
     alone = []
-    for left, right in points.values():
-        first = (left or right)[0]
-        unit = first.unit if first.quantity == "images_per_s" and first.unit != "images/s" else ""
-        name = ", ".join(filter(None, (first.experiment, first.model, first.point, unit)))
+    for point, (left, right) in points.items():
+        unit = point.unit if point.quantity == "images_per_s" and point.unit != "images/s" else ""
+        name = ", ".join(filter(None, (point.experiment, point.model, point.point, unit)))
         before = len(pairs)
         for identity in identities:
-            groups: dict[Hashable, tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
-            for nth, (side, keys) in enumerate(((a, left), (b, right))):
-                for key in keys:
-                    groups[identity(side, key)][nth].append(key)
-            alike = [(ours[0], theirs[0]) for ours, theirs in groups.values() if len(ours) == len(theirs) == 1]
-            pairs += alike
-            left = [key for key in left if key not in {ours for ours, _ in alike}]
-            right = [key for key in right if key not in {theirs for _, theirs in alike}]
+            ours, theirs = (grouped(keys, partial(identity, side)) for side, keys in ((a, left), (b, right)))
+            for alike in ours:
+                if len(ours[alike]) == len(theirs.get(alike, ())) == 1:
+                    pairs.append((ours[alike][0], theirs[alike][0]))
+                    left.remove(ours[alike][0])
+                    right.remove(theirs[alike][0])
         if left and right:
             alone.append(
                 f"{name}: {len(left)} other configurations in A, {len(right)} in B: which belong together is not "

@@ -36,8 +36,8 @@ def display(quantity: str, unit: str = "images/s") -> tuple[str, str, float]:
     return DISPLAY.get(quantity, (quantity.replace("_", " "), unit if unit != "fraction" else "", 1.0))
 
 
-def quantity(row: Comparison) -> str:
-    """Return the quantity of a comparison with its unit."""
+def quantity(row: Comparison | Key) -> str:
+    """Return the quantity of a comparison or a point with its unit."""
     name, unit, _ = display(row.quantity, row.unit)
     return f"{name} [{unit}]" if unit else name
 
@@ -172,19 +172,17 @@ def session_table(history: MachineHistory) -> str:
 
 def value_table(values: Iterable[tuple[Key | PointHistory, Number]], unit_of_n: str) -> str:
     """Return a table of the values of points with their intervals; `unit_of_n`: what their n counts."""
-    cells = []
-    for point, number in values:
-        name, unit, factor = display(point.quantity, point.unit)
-        cells.append(
-            {
-                "experiment": point.experiment,
-                "model": subject(point.model, point.quantity),
-                "point": point.point,
-                "quantity": f"{name} [{unit}]" if unit else name,
-                "value (95 % interval)": str(number.scaled(factor)),
-                unit_of_n: number.n,
-            }
-        )
+    cells = [
+        {
+            "experiment": point.experiment,
+            "model": subject(point.model, point.quantity),
+            "point": point.point,
+            "quantity": quantity(point),
+            "value (95 % interval)": str(number.scaled(display(point.quantity)[2])),
+            unit_of_n: number.n,
+        }
+        for point, number in values
+    ]
     return tabulate(cells, headers="keys", disable_numparse=True)
 
 

@@ -14,7 +14,7 @@ def test_a_published_curve_is_over_what_the_local_records_sweep():
 def test_strong_scaling_follows_from_the_numbers():
     strong = [row("images_per_s", 100 * n, n, batch=64 // n) for n in (1, 2, 4)]
     (result,) = published_curves(table(*strong), {})
-    assert result.on.endswith("global batch 64")
+    assert result.setting.endswith("global batch 64")
     assert result.sizes == (1, 2, 4)
 
 
@@ -24,5 +24,5 @@ def test_a_local_curve_has_the_sizes_of_its_axis(results):
         results.add(experiment="mine", optimizer=optimizer, swept={"optimizer.momentum": momentum})
     local = results.table()
     assert axes(local) == {"mine": "optimizer.momentum"}
-    over = column("optimizer.momentum", local)
-    assert local_curve(speedups.rates(local), over).sizes == (0.0, 0.9)
+    runs = speedups.rates(local)
+    assert local_curve(runs, column("optimizer.momentum", local), "throughput", runs).sizes == [0.0, 0.9]

@@ -185,20 +185,6 @@ def test_a_point_whose_control_is_disturbed_is_named_and_not_judged(results, con
 
 
 @pytest.mark.slow
-def test_many_comparisons_at_once_are_corrected(results):
-    # The smallest and the largest of 6 ratios enclose the median 31 times in 32.
-    # No two launches have the same times, as they would be copies.
-    for nth, model in enumerate(("resnet50", "inceptionv3", "vgg16")):
-        for repeat in range(6):
-            weak(results, 0.5 + repeat / 1e3, 0.5 + nth / 1e5 + repeat / 1e4, model=model, repeat=repeat)
-    speedups = rows(compare(results.table()), "speedup_throughput")
-    assert {row.verdict for row in speedups} == {"not decidable"}  # 0.031 x 4
-    assert {row.p_value > 0.05 for row in speedups} == {True}
-    (vgg16,) = rows(compare(results.table().query("model == 'vgg16'")), "speedup_throughput")
-    assert (vgg16.verdict, vgg16.p_value) == ("worse", pytest.approx(2 / 64))
-
-
-@pytest.mark.slow
 def test_the_same_device_is_preferred_and_the_other_one_named(results):
     weak(results)
     for ranks in (1, 2):
@@ -228,9 +214,9 @@ def test_a_value_that_the_tolerances_state_needs_no_report(results):
         for repeat in range(repeats):
             results.add(experiment="overhead", nodes=1, repeat=repeat, generation=repeats)  # 16 images/s
             results.add(experiment="overhead", nodes=2, step_s=0.625, repeat=repeat, generation=repeats)  # 25.6
-        share, rate = compare(results.table(), tolerances).comparisons
+        rate, share = compare(results.table(), tolerances).comparisons
         assert (rate.point, rate.measured.value, rate.allowed.low) == ("1 node", 16, 0.9)
-        assert (share.point, share.measured.value) == ("2 nodes", pytest.approx(0.8))
+        assert (share.point, share.measured.value, share.note[:6]) == ("2 nodes", pytest.approx(0.8), "over 1")
         assert (share.verdict, rate.verdict) == verdicts
 
 
@@ -265,11 +251,8 @@ EIGHT, SEVEN = exact(8.0), between(7.0, 6.5, 7.5)
     ("stated", "low", "high", "verdict"),
     [
         (EIGHT, 7.3, 8.7, "alike"),  # 7.2 to 8.8 around 8
-        (EIGHT, 5.0, 9.0, "not decidable"),  # wider than the tolerance
         (EIGHT, 7.0, 7.5, "not decidable"),  # across the lower bound
         (EIGHT, 6.0, 7.1, "worse"),
-        (EIGHT, 8.9, 9.5, "better"),
-        (EIGHT, math.nan, math.nan, "not decidable"),  # no interval, no verdict
         (SEVEN, 6.8, 7.1, "alike"),
         (SEVEN, 6.5, 6.7, "not decidable"),  # around 6.5 it would be, around 7.5 not
         (SEVEN, 8.2, 8.3, "not decidable"),

@@ -246,10 +246,10 @@ def test_verdicts_on_rates_and_on_times(before, now, verdict):
 
 
 def test_verdicts_are_corrected_for_their_number():
-    ratio = mean_ratio([100.0, 101.5, 98.5], [86.0, 87.5, 84.5])
-    (alone,), many = judge_all([ratio], within(0.05)), judge_all([ratio] * 40, within(0.05))
-    assert (verdict_names(ratio), set(verdict_names(*[ratio] * 40))) == (["worse"], {"not decidable"})
-    assert many[0].p == pytest.approx(40 * alone.p)
+    change = Change(Key("e", "m", 2, "2 nodes", "images_per_s", "s", "m", "images/s"), (100, 101.5, 98.5), (86, 87, 84))
+    (alone,), many = (corrected(compare_launches([change] * n, within(0.05))) for n in (1, 40))
+    assert (alone.verdict, {row.verdict for row in many}) == ("worse", {"not decidable"})
+    assert many[0].p_value == pytest.approx(40 * alone.p_value)
 
 
 def test_a_smaller_tolerance_finds_less_to_be_as_before():

@@ -129,19 +129,6 @@ POINTS_IN_ROUNDS = ["1 node", "2 nodes", "2 nodes, without-allreduce"]
 
 
 @pytest.mark.slow
-def test_launches_in_rounds_are_compared_arm_by_arm(a, b):
-    for results, factor in ((a, 1.0), (b, 0.5)):
-        save(make_rounds([(0.5 * factor, 0.8 * factor, 0.55 * factor)] * 6), results.folder)
-    result = compare(a, b)
-    throughputs = rows(result, "images_per_s")
-    assert [row.point for row in throughputs] == POINTS_IN_ROUNDS
-    assert [row.reference.value for row in throughputs] == pytest.approx([16, 20, 16 / 0.55])
-    assert [row.measured.value for row in throughputs] == pytest.approx([32, 40, 32 / 0.55])
-    assert {(row.reference.n, row.verdict) for row in throughputs} == {(1, "not decidable")}
-    assert result.unpaired == []
-
-
-@pytest.mark.slow
 def test_the_speedup_of_a_launch_is_the_median_of_its_rounds(a, b):
     # 2 nodes: 1.6 times one node in A, 1.8 in B; in 12 rounds that scatter by less than 1 %
     def launch(repeat, base_s, scatter):
