@@ -65,22 +65,21 @@ def comparisons(curves: Sequence[tuple[CurveTimes, Sequence[Split]]]) -> list[Co
             if split.point.nodes > fewest:
                 groups.setdefault((curve.model, curve.arms, split.point.nodes), []).append((curve, split))
     in_order = {key: sorted(arms, key=lambda arm: (not arm[0].is_base, arm[0].arm)) for key, arms in groups.items()}
-    result = [_comparison(nodes, arms) for (_, _, nodes), arms in in_order.items() if arms[0][0].is_base]
-    return [comparison for comparison in result if comparison.others]
+    result = []
+    for (_, _, nodes), (base, *others) in in_order.items():
+        pairs = [(arm, _pairs(base[1], arm[1])) for arm in others if base[0].is_base]
+        compared = [(arm, _difference(arm[0].arm, steps)) for arm, steps in pairs if steps]
+        if compared:
+            arms = [base, *(arm for arm, _ in compared)]
+            result.append(Comparison(nodes, arms, [difference for _, difference in compared]))
+    return result
 
 
-def _comparison(nodes: int, arms: Sequence[SplitCurve]) -> Comparison:
-    """Return the comparison with the base, the first of the arms; an arm without a repeat in common is left out."""
-    base, *others = arms
-    pairs = [(arm, list(_pairs(base[1], arm[1]))) for arm in others]
-    compared = [(arm, _difference(arm[0].arm, steps)) for arm, steps in pairs if steps]
-    return Comparison(nodes, [base, *(arm for arm, _ in compared)], [difference for _, difference in compared])
-
-
-def _pairs(base: Split, split: Split) -> Iterator[tuple[Step, Step]]:
-    base_steps = {step.repeat: step for steps in base.launches for step in steps}
-    for step in (step for steps in split.launches for step in steps if step.repeat in base_steps):
-        yield base_steps[step.repeat], step
+def _pairs(base: Split, split: Split) -> list[tuple[Step, Step]]:
+    """Return the steps of the base and of an arm in each repeat that has both."""
+    by_repeat = {step.repeat: step for steps in base.launches for step in steps}
+    steps = [step for steps in split.launches for step in steps if step.repeat in by_repeat]
+    return [(by_repeat[step.repeat], step) for step in steps]
 
 
 def _difference(arm: str, pairs: Sequence[tuple[Step, Step]]) -> ArmDifference:

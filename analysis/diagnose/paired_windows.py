@@ -33,8 +33,9 @@ class ArmTimes:
     window_s: float  # between the barriers around the steps, on the slowest rank
     steps_s: Times  # (ranks, steps)
     computing_s: Times | None  # (ranks, steps), until the local gradients are ready; None: not known
-    other_processes_s: Times | None  # (ranks,), a step: others ran on a rank's cores while it was ready; mean over them
-    stolen_s: Times | None  # (ranks,), a step: the hypervisor withheld the cores. Both None: not known
+    # (2, ranks), a step: how long others ran on a rank's cores while it was ready, and how long the hypervisor withheld
+    # them; mean over the cores. None: not known.
+    taken_s: Times | None
     synchronous: bool = True  # every step ends for all ranks together
     ranks_per_process: int = 1  # ranks of one process have one time for all of them
 
@@ -56,9 +57,7 @@ class ArmTimes:
     @property
     def preempted_s(self) -> Times | None:
         """(ranks,), a step: how long a rank's cores did not work for the job, mean over them."""
-        if self.other_processes_s is None or self.stolen_s is None:
-            return None
-        return self.other_processes_s + self.stolen_s
+        return None if self.taken_s is None else self.taken_s.sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,19 +227,17 @@ def _times_of_windows(windows: Sequence[Window], run: RunRecord) -> ArmTimes:
     has_computing = all(len(window.compute_times_s) == steps for window in windows)
     # If ranks share cores, the other processes of a core are mostly ranks, as configured.
     own_cores = not run.cores_shared and run.config["system"].get("cpu_quota_per_node") is None
-    preempted = [
+    taken = [
         (counters.delay_s / cores, counters.steal_s / cores)
         for window, rank in zip(windows, run.ranks, strict=False)
         if own_cores and (counters := window.cores) and counters.delay_s is not None
         for cores in [max(1, len(rank.cores))]
     ]
-    other_processes, stolen = np.array(preempted).T / steps if len(preempted) == len(windows) else (None, None)
     return ArmTimes(
         max(window.window_s for window in windows),
         np.array([window.step_times_s for window in windows]),
         np.array([window.compute_times_s for window in windows]) if has_computing else None,
-        other_processes,
-        stolen,
+        np.array(taken).T / steps if len(taken) == len(windows) else None,
         run.config["distribution"]["backend"] not in recorded_config.ASYNCHRONOUS,
         max((rank.workers for rank in run.ranks), default=1),
     )

@@ -26,6 +26,7 @@ The mean is over the other ranks, not over all. Otherwise, of two ranks of which
 count as slower computing of both.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,7 +61,7 @@ class Step:
     base_s: float  # measured at the point with the fewest nodes, scaled with the batch per rank
     base_input_s: float  # the input part of it
     parts_s: Mapping[PartName, float]
-    exchange_alone_s: float | None = None
+    exchange_alone_s: float = math.nan  # of the gradients by itself; NaN: not measured
     repeat: tuple[int, ...] = ()  # as in `PairedWindows`
 
 
@@ -139,22 +140,17 @@ class Split:
 
     @property
     def exchange_alone(self) -> Number | None:
-        """Seconds of the exchange of the gradients by itself; None where it was not measured."""
-        return self._if_exchanged(lambda step, alone_s: alone_s)
+        """Seconds of the exchange of the gradients by itself; None if a round did not measure it."""
+        if any(math.isnan(step.exchange_alone_s) for steps in self.launches for step in steps):
+            return None
+        return self._mean(lambda step: step.exchange_alone_s)
 
     @property
     def hidden(self) -> Number | None:
         """The seconds of that exchange that no step waits for; negative where more is exposed than it takes alone."""
-        if "exchange" not in self.parts:
+        if "exchange" not in self.parts or self.exchange_alone is None:
             return None
-        return self._if_exchanged(lambda step, alone_s: alone_s - step.parts_s["exchange"])
-
-    def _if_exchanged(self, number: Callable[[Step, float], float]) -> Number | None:
-        values = [
-            [number(step, step.exchange_alone_s) for step in steps if step.exchange_alone_s is not None]
-            for steps in self.launches
-        ]
-        return repeats.arithmetic_mean(values) if all(values) and values else None
+        return self._mean(lambda step: step.exchange_alone_s - step.parts_s["exchange"])
 
 
 def split_curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[tuple[CurveTimes, list[Split]]]:
@@ -219,7 +215,7 @@ def _step(paired: PairedWindows, point: ArmKey, first: ArmKey, slowest: int) -> 
         parts["input"] = float(np.mean(read.steps_s) - np.mean(from_memory.steps_s))
     parts["rest"] = read.measured_s - float(np.mean(read.steps_s))
     base_input_s = scale * float(np.mean(base.steps_s) - np.mean(alone.steps_s))
-    exchange_alone_s = paired.exchanges_s.get(point.nodes)
+    exchange_alone_s = paired.exchanges_s.get(point.nodes, math.nan)
     return Step(read.measured_s, base.measured_s * scale, base_input_s, parts, exchange_alone_s, paired.repeat)
 
 
@@ -374,11 +370,8 @@ def _preempted_fractions(curve: CurveTimes, point: ArmKey, rank: int) -> tuple[f
     """Return the shares of a rank's core time that other processes and the hypervisor took, without allreduce."""
     control = replace(point, role="control")
     arms = [paired.arms for launch in curve.launches for paired in launch.paired_windows if point in paired.arms]
-    shares = [
-        np.array([times.other_processes_s[rank], times.stolen_s[rank]]) / times.steps_s[rank].mean()
-        for times in (by_arm[control] for by_arm in arms if control in by_arm)
-        if times.other_processes_s is not None and times.stolen_s is not None
-    ]
+    controls = [by_arm[control] for by_arm in arms if control in by_arm]
+    shares = [t.taken_s[:, rank] / t.steps_s[rank].mean() for t in controls if t.taken_s is not None]
     others, stolen = np.mean(shares, axis=0).tolist() if shares else (None, None)
     return others, stolen
 

@@ -228,35 +228,20 @@ def advice(curve: CurveTimes, split: Split, part: PartName, slowest: LateRank | 
     meaning, action, command = tomllib.loads(ADVICE.read_text())[case].values()
     if slowest:
         action = action.format(host=slowest.host, rank=slowest.rank)
-    if part == "exchange":
-        meaning += _hidden(split)
-    return meaning, action, _command_line(command, curve, split)
-
-
-def _hidden(split: Split) -> str:
-    """Return how much of the exchange is hidden, if it was also measured by itself."""
-    alone, hidden = split.exchange_alone, split.hidden
-    if not alone:
-        return ""
-    if hidden and hidden.high < 0:
-        return (
-            " More is exposed than the exchange takes by itself: computing and exchange are in each other's way, as "
-            "where Horovod's threads share cores with them."
+    if part == "exchange" and split.exchange_alone and split.hidden:
+        meaning += (
+            f" By itself the exchange takes {split.exchange_alone.value * 1e3:.0f} ms; hidden are "
+            f"{milliseconds(split.hidden)} ms (below zero: more is exposed, computing and exchange are in each other's "
+            "way, as where Horovod's threads share cores with them)."
         )
-    alone_text = f" By itself the exchange takes {alone.value * 1e3:.0f} ms"
-    if hidden and hidden.low > 0:
-        return f"{alone_text}; {hidden.value * 1e3:.0f} ms are hidden."
-    return f"{alone_text}: that any of it is hidden is not significant."
-
-
-def _command_line(command: str, curve: CurveTimes, split: Split) -> list[str]:
     data = [f"MODELS={curve.model}"]
     data += ["DEVICE=gpu"] if curve.device == "gpu" else []
     data += [f"DATASET={curve.dataset}"] if curve.dataset != "synthetic" else []
     nodes = f"NODES={split.point.nodes}"
-    return {
+    commands = {
         "larger batch": ["make", curve.target, nodes, *data, f"ARGS=batch_per_rank={2 * split.point.batch_per_rank}"],
         "again": ["make", curve.target, nodes, *data, "FORCE=1"],
         "diagnose": ["make", "diagnose", nodes, *data],
         "input-bench": ["make", "input-bench", *data],
-    }[command]
+    }
+    return meaning, action, commands[command]

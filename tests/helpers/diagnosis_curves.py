@@ -24,9 +24,8 @@ def arm_times(
         None if times_s is None else np.repeat(np.array(times_s, float)[:, None], 2, axis=1)
         for times_s in (ranks_s, computing_s)
     )
-    preempted = None if preempted_s is None else np.array(preempted_s, float)
-    stolen = None if preempted is None else np.zeros(len(preempted))
-    return ArmTimes(2 * max(ranks_s) if window_s is None else window_s, steps_s, computing, preempted, stolen)
+    taken_s = None if preempted_s is None else np.array([preempted_s, [0.0] * len(preempted_s)])
+    return ArmTimes(2 * max(ranks_s) if window_s is None else window_s, steps_s, computing, taken_s)
 
 
 def paired_windows(
@@ -66,7 +65,7 @@ def arm(name: str, rounds: Sequence[PairedWindows], is_base: bool = False) -> tu
 def without_gradient_times(rounds: Sequence[PairedWindows]) -> list[PairedWindows]:
     """Return the same rounds without the times at which gradients were ready."""
     return [
-        replace(windows, arms={arm: ArmTimes(times.window_s, times.steps_s, None, None, None)
+        replace(windows, arms={arm: ArmTimes(times.window_s, times.steps_s, None, None)
                                for arm, times in windows.arms.items()})
         for windows in rounds
     ]  # fmt: skip
