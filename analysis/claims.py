@@ -18,7 +18,7 @@ from analysis.curves import ranks_in_words, row_dicts
 from analysis.documents import Document, about, filled, tally
 from analysis.experiments import equivalence, summary
 from analysis.stats import Number
-from analysis.stats.verdict import Bounds, Outcome, Verdict, judge_all, together
+from analysis.stats.verdict import Bounds, Outcome, judge_all, together
 from analysis.study import Study
 from analysis.table import controls
 
@@ -120,34 +120,23 @@ def judge(claims: Sequence[Claim], study: Study) -> list[JudgedClaim]:
     return [_judge_local(claim, study.local) if claim.experiment else filled(JudgedClaim, claim) for claim in claims]
 
 
-class _Undecided(Exception):
-    """There are no records that decide a claim; says why."""
-
-
 def _judge_local(claim: Claim, local: pd.DataFrame) -> JudgedClaim:
     rows = local[local["experiment"].eq(claim.experiment)]
-    these_runs = "no number decides it"
-    try:
-        if claim.quantity:
-            verdict, evidence, these_runs = _measured(claim, rows)
-        else:
-            verdict, evidence = _averaging_loses(rows)
-    except _Undecided as reason:
-        verdict, evidence = Verdict("undecided"), str(reason)
-    name = _NAMES[verdict.outcome]
-    these_runs = these_runs if name == "not decidable" else ""
-    return filled(JudgedClaim, claim, verdict=name, evidence=evidence, these_runs=these_runs)
+    outcome, evidence, these_runs = _measured(claim, rows) if claim.quantity else _averaging_loses(rows)
+    these_runs = these_runs if outcome == "undecided" else ""
+    return filled(JudgedClaim, claim, verdict=_NAMES[outcome], evidence=evidence, these_runs=these_runs)
 
 
-def _averaging_loses(rows: pd.DataFrame) -> tuple[Verdict, str]:
+_NOTHING = "no number decides it"
+
+
+def _averaging_loses(rows: pd.DataFrame) -> tuple[Outcome, str, str]:
     """Return whether averaging gradients over ranks makes training less precise, from records of equal steps."""
     loses, text = equivalence.verdict(equivalence.pairs(rows))
-    if loses is None:
-        raise _Undecided(text)
-    return Verdict("inside" if loses else "outside"), text
+    return "undecided" if loses is None else "inside" if loses else "outside", text, _NOTHING
 
 
-def _measured(claim: Claim, rows: pd.DataFrame) -> tuple[Verdict, str, str]:
+def _measured(claim: Claim, rows: pd.DataFrame) -> tuple[Outcome, str, str]:
     """Return whether the quantity of every point is within bounds, its numbers, and what these say alone."""
     points = [
         point
@@ -157,11 +146,11 @@ def _measured(claim: Claim, rows: pd.DataFrame) -> tuple[Verdict, str, str]:
     ]
     if not points:
         on = f" on {', '.join(map(str, claim.ranks))} ranks" if claim.ranks else ""
-        raise _Undecided(f"no {claim.quantity} was measured{on}")
+        return "undecided", f"no {claim.quantity} was measured{on}", _NOTHING
     if not claim.quantity.startswith("validation"):  # an accuracy does not depend on the time that ranks take
         points = [point for point in points if not controls.invalid(point.runs).any()]
     if not points:
-        raise _Undecided("ranks disturbed each other: not valid as a scaling result")
+        return "undecided", "ranks disturbed each other: not valid as a scaling result", _NOTHING
     numbers = [point.numbers[claim.quantity] for point in points]
     verdicts = judge_all(numbers, claim.allowed())
     names = [_NAMES[verdict.outcome] for verdict in verdicts]
@@ -172,7 +161,7 @@ def _measured(claim: Claim, rows: pd.DataFrame) -> tuple[Verdict, str, str]:
         evidence += "; without an interval nothing is decided: repeat the runs"
     if len(names) > 1:
         evidence += f"; {len(names)} numbers: {tally(names, VERDICTS)}"
-    return together(verdicts), evidence, _alone(numbers, claim.allowed())
+    return together(verdicts).outcome, evidence, _alone(numbers, claim.allowed())
 
 
 def _alone(numbers: Sequence[Number], bounds: Bounds) -> str:

@@ -5,7 +5,6 @@ records (an axis, arms, epochs, times of allreduces, ...), never by a name.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from analysis.stats.repeats import Launches
 from analysis.table.hardware import COMPUTE, GPUS, LINK, PROCESSORS
 from train.record import recorded_config
 from train.record.record import RunRecord
+from train.record.rounds import windows_by_turn
 
 Times = NDArray[np.float64]
 ENERGY_LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}
@@ -70,12 +70,10 @@ def _times(run: RunRecord, point: pd.Series) -> list[float]:
     if not arms:
         return _slowest([rank.step_times_s for rank in run.ranks])
     key = [point["nodes"], point["batch_per_rank"], point["allreduce"], point["role"]]
-    windows = defaultdict(list)
-    for window in (window for rank in run.ranks for window in rank.windows):
-        arm = arms[window.arm]
-        if [arm["nodes"], recorded_config.arm_step_batch(arm), arm["allreduce"], arm["role"]] == key:
-            windows[window.round].append(window.step_times_s)
-    return [time_s for times_by_rank in windows.values() for time_s in _slowest(times_by_rank)]
+    keys = [[arm["nodes"], recorded_config.arm_step_batch(arm), arm["allreduce"], arm["role"]] for arm in arms]
+    turns = windows_by_turn(rank.windows for rank in run.ranks)
+    windows = [windows for (_, arm), windows in turns.items() if keys[arm] == key]
+    return [time_s for at in windows for time_s in _slowest([window.step_times_s for window in at])]
 
 
 def _slowest(times_by_rank: list[list[float]]) -> list[float]:

@@ -167,37 +167,33 @@ def contests(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Rank
     """Return the contests in the local rows of one experiment that have the base and another arm; records: by path."""
     runs = speedups.rates(local[local["kind"].eq("measured")])
     result = []
-    for (model, machine, _), rows in runs.groupby(["model", "machine", "ranks"], sort=False):
-        arms = {str(name): arm for name, arm in rows.groupby("arm", sort=False)}
+    for (model, machine, ranks), rows in runs.groupby(["model", "machine", "ranks"], sort=False):
         bases = rows.loc[rows["role"].eq("base"), "arm"].unique()
-        if len(bases) == 1 and len(arms) > 1:
-            runs_by_arm = {name: records[arm["record"].iloc[0]] for name, arm in arms.items()}
-            result.append(_contest(str(model), str(machine), str(bases[0]), arms, runs_by_arm))
+        if len(bases) == 1 and rows["arm"].nunique() > 1:
+            arms = _ranked(rows, str(bases[0]), records)
+            winner = next((arm.arm for arm in arms if arm.verdict == "better"), None)
+            result.append(
+                RankedContest(model=str(model), machine=str(machine), ranks=int(str(ranks)), arms=arms, winner=winner)
+            )
     return result
 
 
-def _contest(
-    model: str, machine: str, base_name: str, rows: Mapping[str, pd.DataFrame], runs: Mapping[str, RunRecord]
-) -> RankedContest:
-    """Return the ranking of one contest; rows, runs: the rows of each arm, and one of its records, by its name."""
-    base = rows[base_name]
-    level = 1 - (1 - LEVEL) / (len(rows) - 1)
-    leading = max(rows.values(), key=lambda arm: statistics.median(_ratios(arm, base) or [-math.inf]))
+def _ranked(contest: pd.DataFrame, base_name: str, records: Mapping[str, RunRecord]) -> list[RankedArm]:
+    """Return the arms of one contest, the fastest first."""
+    by_arm = {str(name): rows for name, rows in contest.groupby("arm", sort=False)}
+    base = by_arm[base_name]
+    level = 1 - (1 - LEVEL) / (len(by_arm) - 1)
+    leading = max(by_arm.values(), key=lambda arm: statistics.median(_ratios(arm, base) or [-math.inf]))
     arms = []
-    for name, arm_rows in rows.items():
-        ratio = repeats.median(repeats.singles(_ratios(arm_rows, base)), level)
-        outcome: ArmVerdict = "base" if name == base_name else _arm_verdict(ratio, arm_rows, leading)
-        settings, rate = differing(runs[name], runs[base_name]), speedups.rate_of(arm_rows)
+    for name, rows in by_arm.items():
+        ratio = repeats.median(repeats.singles(_ratios(rows, base)), level)
+        outcome: ArmVerdict = "base" if name == base_name else _arm_verdict(ratio, rows, leading)
+        run, base_run = (records[arm["record"].iloc[0]] for arm in (rows, base))
+        differing = [key for key in run.arm_keys if _value(run, key) != _value(base_run, key)]
+        settings = {key: _value(run, key) for key in differing}
+        rate = speedups.rate_of(rows)
         arms.append(RankedArm(arm=name, settings=settings, images_per_s=rate, ratio=ratio, verdict=outcome))
-    arms.sort(key=lambda arm: -arm.ratio.value)
-    winner = next((arm.arm for arm in arms if arm.verdict == "better"), None)
-    return RankedContest(model=model, machine=machine, ranks=int(base["ranks"].iloc[0]), arms=arms, winner=winner)
-
-
-def differing(run: RunRecord, base: RunRecord) -> dict[str, Any]:
-    """Return the keys in which an arm's configuration differs from that of the base, with the values of the arm."""
-    keys = [key for key in run.arm_keys if _value(run, key) != _value(base, key)]
-    return {key: _value(run, key) for key in keys}
+    return sorted(arms, key=lambda arm: -arm.ratio.value)
 
 
 def _value(run: RunRecord, key: str) -> Any:
@@ -205,12 +201,6 @@ def _value(run: RunRecord, key: str) -> Any:
     for name in key.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
-
-
-def _exchange(run: RunRecord) -> dict[str, Any]:
-    """Return the keys of `distribution` in which arms differ and that this run has, with their values."""
-    keys = [key for key in run.arm_keys if key.startswith("distribution.")]
-    return {key: value for key in keys if (value := _value(run, key)) is not None}
 
 
 def _ratios(runs: pd.DataFrame, base: pd.DataFrame) -> list[float]:
@@ -288,7 +278,7 @@ def system_file(contest: RankedContest, local: pd.DataFrame, records: Mapping[st
     best = next(arm for arm in contest.arms if arm.arm == contest.winner)
     runs = local[local["arm"].eq(best.arm) & local["model"].eq(contest.model) & local["machine"].eq(contest.machine)]
     run = records[runs[runs["ranks"].eq(contest.ranks)]["record"].iloc[0]]
-    exchange = {key.partition(".")[2]: value for key, value in _exchange(run).items()}
+    exchange = {key: _value(run, key) for key in run.arm_keys if key.startswith("distribution.")}
     # The file of the node: that of the contest, or the one on which a file like this is based.
     system = str(run.config["system"]["name"])
     text = node.read_text() if (node := path.with_name(f"{system}.yaml")).exists() else ""
@@ -304,7 +294,7 @@ def system_file(contest: RankedContest, local: pd.DataFrame, records: Mapping[st
         f"  name: {path.stem}",
         "distribution:",
         # JSON is YAML
-        *(f"  {key}: {json.dumps(value)}" for key, value in exchange.items()),
+        *(f"  {key.partition('.')[2]}: {json.dumps(value)}" for key, value in exchange.items() if value is not None),
     ]
     if "threads_per_rank" in best.settings:
         lines.append(f"threads_per_rank: {best.settings['threads_per_rank']}")

@@ -201,12 +201,8 @@ def _remarks(runs: pd.DataFrame) -> str:
 def rows(local: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each point of one experiment, in the order of the models, for a text table.
 
-    Columns: model, label of the series, nodes, ranks, threads and batch per rank, the value of the swept key if none of
-    these shows it, rounds, launches, images/s; the share of the limits that this reaches, and the joules of an image,
-    where they are known; where nodes or ranks per node vary, speedup and efficiency by throughput, wall time and job
-    time over the fewest ranks; the variation that the interval of the speedup allows for; the final accuracy of
-    training over epochs; a note. Brackets hold the 95 % interval where it is known. A sweep over allreduces has the
-    columns of `allreduce.rows`.
+    Brackets hold the 95 % interval where it is known; columns without a value are left out. A sweep over allreduces has
+    the columns of `allreduce.rows`.
     """
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.rows(local)
@@ -282,9 +278,8 @@ def _sentence(point: Point) -> str:
 def speedup_rows(local: pd.DataFrame) -> pd.DataFrame:
     """Return the speedups of the curves in rounds over the nodes of an experiment, for a narrow table.
 
-    One row for each model and number of nodes: model, nodes (the fewest and these), images/s on both, the speedup with
-    its 95 % interval, the variation that it allows for, the efficiency, the speedup without allreduce, and the range in
-    which the speedup of another launch is expected. Columns without a value are left out.
+    One row for each model and number of nodes, with the fewest nodes beside these; `another launch` is the range in
+    which its speedup is expected. Columns without a value are left out.
     """
     rows = []
     in_rounds = [point for point in points(local) if point.rounds and point.runs["axis"].iloc[0] == "nodes"]

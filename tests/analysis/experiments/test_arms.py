@@ -11,24 +11,6 @@ def tick_labels(id, table):
 
 
 @pytest.mark.slow
-def test_overhead_is_the_ratio_of_the_arms_for_each_of_the_other_settings(results):
-    steps_s = {"flat": [(0.5, 0.4), (0.5, 0.5), (0.4, 0.4)], "separate": [(0.8, 0.4)]}
-    for gradients, repeats in steps_s.items():
-        for repeat, times in enumerate(repeats):
-            for allreduce, step_s in zip((True, False), times, strict=True):
-                arm = {"backend": "horovod", "allreduce": allreduce, "controller": "gloo", "gradients": gradients}
-                results.add(
-                    experiment="overhead", nodes=2, step_s=step_s, repeat=repeat, distribution=arm,
-                    swept={"model": "resnet50"}, arm_keys=["distribution.allreduce"],
-                    role="point" if allreduce else "base",
-                )  # fmt: skip
-    assert sorted(label.split("\n") for label in tick_labels("own-overhead", results.table())) == [
-        ["ResNet50, 2 ranks: with allreduce / without", "flat gradients", "median 1.000, n=3 repeats"],
-        ["ResNet50, 2 ranks: with allreduce / without", "separate gradients", "median 0.500, n=1 repeat"],
-    ]
-
-
-@pytest.mark.slow
 def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_fewest(results):
     # 8 images a rank. Horovod 16 / 0.5 = 32 images/s, others 16 / 0.7 and 16 / 0.6, one rank alone 8 / 0.4 = 20: of the
     # ideal of two, 40, they reach 0.8, 0.571 and 0.667. The machine drifts, and all arms of a repeat with it.
