@@ -2,18 +2,14 @@
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from analysis.__main__ import main
 from analysis.archive import manifest
-from analysis.commands.bundle import seal
 from tests.helpers import launched
 from tests.helpers.launched import found, home, said
-from tests.helpers.needs import needs
 from train.record import files, ledger, protocol, record
 from train.record.record import RECORD_NAME
 
@@ -105,35 +101,6 @@ def test_a_record_edited_with_its_parts_and_the_ledger(results):
     with_parts(home(results) / "r0")
     with_ledger(home(results) / "r0")
     said(results, *["launch_unaccounted warning no line of the ledger"] * 2)
-
-
-@pytest.mark.slow
-@needs("ssh-keygen")
-def test_all_edited_but_the_signature(results, tmp_path, capsys):
-    """The signature shows what no digest does; a signature by another key only who has the author's key."""
-    keys = [tmp_path / "author", tmp_path / "other"]
-    for key in keys:
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    folder = tmp_path / "bundle"
-    results = results.rename(folder.mkdir() or folder / "results")
-    check = ["bundle-check", str(folder)]
-    seal(folder, keys[0])
-    assert main(check) == main([*check, "--sign-key", f"{keys[0]}.pub"]) == 0
-    with_parts(home(results) / "r2")
-    with_ledger(home(results) / "r2")
-    assert main(check) == 1
-    signature = (folder / manifest.SIGNATURE).read_bytes()
-    for name in manifest.OUTSIDE:
-        (folder / name).unlink()
-    seal(folder, keys[1])
-    assert main(check) == 0
-    assert main([*check, "--sign-key", f"{keys[0]}.pub"]) == 1
-    (folder / manifest.SIGNATURE).write_bytes(signature)
-    capsys.readouterr()
-    assert main(check) == 1
-    assert "none wrong" in (printed := capsys.readouterr().out)
-    assert "launches: 0 serious, 0 warning, 0 note" in printed
-    assert "signature: Could not verify signature" in printed
 
 
 def test_parts_of_two_launches_exchanged(results):
