@@ -10,13 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 import psutil
 from omegaconf import DictConfig
 
-from train.config.checks import ConfigError, LeftOut, check
+from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
 from train.config.schema import RunConfig, System
 from train.launch.job import OPEN_MPI, Job
@@ -77,30 +78,30 @@ class Launcher:
     # ---- plan: allowed configurations, and the cores of nodes ----
 
     def check(self, config: RunConfig) -> None:
-        """Raise ConfigError if this launcher cannot do what the configuration of a run requires."""
-        settings = config.launcher
-        hosts = ",".join(settings.hosts) or "none"
+        """Raise ConfigError if this launcher cannot do what the configuration of a run requires, by its `rules`."""
+        for holds, key, why, *kind in self.rules(config):
+            value = attrgetter(key)(config)
+            text = (",".join(value) or "none") if isinstance(value, tuple) else getattr(value, "name", value)
+            check(holds, key, text, why, *kind)
+
+    def rules(self, config: RunConfig) -> Iterator[Rule]:
+        """Yield what must hold, the key to name if it does not, what is allowed, and LeftOut if others are possible."""
+        hosts, nodes, system, exchange = config.launcher.hosts, config.all_nodes, config.system, config.distribution
         if self.takes_hosts:
-            needed = "1 node needs a host" if config.all_nodes == 1 else f"{config.all_nodes} nodes need as many hosts"
-            why = f"{needed}: make ... LAUNCHER={self.name} HOSTS=a,b,c"
-            check(len(settings.hosts) >= config.all_nodes, "launcher.hosts", hosts, why)
+            needed = "1 node needs a host" if nodes == 1 else f"{nodes} nodes need as many hosts"
+            yield len(hosts) >= nodes, "launcher.hosts", f"{needed}: make ... LAUNCHER={self.name} HOSTS=a,b,c"
         else:
-            why = f"launcher={self.name} takes none; choose launcher=ssh"
-            check(not settings.hosts, "launcher.hosts", hosts, why)
-        if not self.quotas:
-            separate = settings.separate_networks
-            check(not separate, "launcher.separate_networks", separate, "needs launcher=emulated")
-            cpus = config.system.cpu_quota_per_node
-            check(cpus is None, "system.cpu_quota_per_node", cpus, "needs launcher=emulated")
-        elastic = config.distribution.elastic
+            yield not hosts, "launcher.hosts", f"launcher={self.name} takes none; choose launcher=ssh"
+        emulated = "needs launcher=emulated"
+        yield self.quotas or not config.launcher.separate_networks, "launcher.separate_networks", emulated
+        yield self.quotas or system.cpu_quota_per_node is None, "system.cpu_quota_per_node", emulated
         why = "needs launcher=ssh: hosts that can be lost and come back"
-        check(self.elastic or not elastic, "distribution.elastic", elastic, why)
-        over_hosts = self.hosts_apart and config.distribution.in_one_process and config.nodes > 1
+        yield self.elastic or not exchange.elastic, "distribution.elastic", why
         why = f"one process cannot be on {config.nodes} hosts; with launcher={self.name} give nodes=1, ranks_per_node=N"
-        check(not over_hosts, "distribution.backend", config.distribution.backend, why, LeftOut)
-        on_one_machine = config.container.name in ("docker", "podman")
+        over_hosts = self.hosts_apart and exchange.in_one_process and config.nodes > 1
+        yield not over_hosts, "distribution.backend", why, LeftOut
         why = f"works on one machine; with launcher={self.name} allowed are none, singularity"
-        check(not (self.hosts_apart and on_one_machine), "container", config.container.name, why)
+        yield not (self.hosts_apart and config.container.name in ("docker", "podman")), "container", why
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
         """Return the name of the launcher that runs this experiment here: this one, unless another suits it better.

@@ -10,7 +10,7 @@ import psutil
 from omegaconf import DictConfig
 
 from train.config.backends import BACKENDS
-from train.config.checks import ConfigError, LeftOut, check
+from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
 from train.config.schema import RunConfig
 from train.launch import cgroups, networks
@@ -96,24 +96,22 @@ class Emulated(Local):
     name = "emulated"
     quotas = True
 
-    def check(self, config: RunConfig) -> None:
-        """Raise ConfigError if a quota means nothing or cannot hold, or separate networks cannot be used."""
-        super().check(config)
-        check(config.device == "cpu", "device", config.device, "launcher=emulated divides CPU time; use device=cpu")
-        timed = config.measure.epochs == 0 and config.allreduce_sweep is None
+    def rules(self, config: RunConfig) -> Iterator[Rule]:
+        """Yield that quotas mean something and can hold, and that separate networks can be used."""
+        yield from super().rules(config)
+        yield config.device == "cpu", "device", "launcher=emulated divides CPU time; use device=cpu"
         why = "its quotas hold for timed training steps; for epochs and allreduces alone take launcher=local"
-        check(timed, "launcher", self.name, why)
-        backend = config.distribution
+        yield config.measure.epochs == 0 and config.allreduce_sweep is None, "launcher", why
+        exchange = config.distribution
         possible = ", ".join(name for name in BACKENDS if name not in TOWERS | ASYNCHRONOUS)
         instead = f"with launcher=emulated allowed are {possible}, or take launcher=local"
         why = f"its one process cannot be held to the quotas of several nodes; {instead}"
-        check(not backend.in_one_process, "distribution.backend", backend.backend, why, LeftOut)
+        yield not exchange.in_one_process, "distribution.backend", why, LeftOut
         why = f"it has no run without allreduce, the control that shows whether the quotas held; {instead}"
-        check(not backend.asynchronous, "distribution.backend", backend.backend, why, LeftOut)
-        separate = config.launcher.separate_networks
-        joined = backend.controller == "gloo" and config.container.name == "none"
+        yield not exchange.asynchronous, "distribution.backend", why, LeftOut
+        joined = exchange.controller == "gloo" and config.container.name == "none"
         why = "works with distribution.controller=gloo and container=none"
-        check(joined or not separate, "launcher.separate_networks", separate, why)
+        yield joined or not config.launcher.separate_networks, "launcher.separate_networks", why
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
         """Return local if quotas are not available. Raises ConfigError if separate networks need them."""

@@ -39,16 +39,12 @@ class Ssh(Launcher):
         return [Gpus(config.ranks_per_node, len(host.gpus), f"{host.name} shows") for host in _ask(config)]
 
     def free_bytes(self, config: RunConfig) -> int | None:
-        """Return the free memory of the host that has least."""
+        """Return the free memory of the host that has least. Raises ConfigError if a host cannot run the job."""
         return min(host.free_bytes for host in _ask(config))
 
     def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
         """Return the instruction sets of each host."""
         return {host.name: host.cpu_flags for host in _ask(config)}
-
-    def check_machine(self, config: RunConfig) -> None:
-        """Raise ConfigError if a host cannot run the job."""
-        _ask(config)
 
     def warnings(self, config: RunConfig) -> list[str]:
         """Return a warning if hosts have different hardware."""
