@@ -66,7 +66,8 @@ def show_points(points: Sequence[Point], console: Console) -> None:
     console.print(table)
     single = [point for point in points if not point.config.launch.rounds]
     curves = [point for point in points if point.config.launch.rounds]
-    show_lines("", [*single_lines(single), *curve_lines(curves), effort_line((curves or single)[0])], console)
+    lines = [*([single_line(single)] if single else []), *(curve_lines(curves) if curves else [])]
+    show_lines("", [*lines, effort_line((curves or single)[0])], console)
     own = points[0].config.program
     if own and own.name == program.name(own.command):  # the kit took it from the command
         name = f"{own.name}: the program's name in tables and figures; ARGS=program.name=NAME gives another"
@@ -85,23 +86,19 @@ def effort_line(point: Point) -> str:
     return f"MEASURE={measure.name} is {values}; ARGS changes each of them{budget}"
 
 
-def single_lines(points: Sequence[Point]) -> list[str]:
-    """Return the number of launches of points with separate launches; empty without any."""
-    if not points:
-        return []
+def single_line(points: Sequence[Point]) -> str:
+    """Return the number of launches of points with separate launches."""
     launches = sum(point.config.measure.repeats for point in points)
     counts = f"{counted(len(points), 'point')}, {counted(launches, 'launch', 'launches')}"
     measure = points[0].config.measure
     if not points[0].config.program:
-        return [f"{counts}: every repeat is a separate launch"]
+        return f"{counts}: every repeat is a separate launch"
     until = f"until each speedup is known to ± {100 * measure.precision_fraction:g} %, or another of each"
-    return [f"{counts} or more, {until} would take more than {duration(program_budget_s(measure))}"]
+    return f"{counts} or more, {until} would take more than {duration(program_budget_s(measure))}"
 
 
 def curve_lines(curves: Sequence[Point]) -> list[str]:
-    """Return notes on the curves that are measured in rounds; empty without any."""
-    if not curves:
-        return []
+    """Return notes on the curves that are measured in rounds."""
     measure = curves[0].config.measure
     grouped = [curve for curve in curves if curve.config.launch.rank_groups]
     at_once = [curve.name for curve in grouped if curve.config.launch.rank_groups_at_once]

@@ -98,14 +98,15 @@ def in_words(states: Counter[str]) -> str:
 
 def settled_failures(homes: Iterable[Path]) -> int:
     """Return how many launches of these points failed whose run was complete later."""
-    failures = 0
-    for home in homes:
-        for folders in files.runs(home).values():
-            outcomes = [bool(files.outcome(folder)) for folder in folders] if len(folders) > 1 else []
-            if any(outcomes):
-                last_complete = len(outcomes) - 1 - outcomes[::-1].index(True)
-                failures += outcomes[:last_complete].count(False)
-    return failures
+    settled = 0
+    for folders in (folders for home in homes for folders in files.runs(home).values()):
+        failed = 0
+        for folder in folders:
+            if files.outcome(folder):
+                settled, failed = settled + failed, 0
+            else:
+                failed += 1
+    return settled
 
 
 def under_way(homes: Iterable[Path], now: float) -> list[str]:

@@ -64,22 +64,24 @@ class Check(NamedTuple):
     fix: str = ""  # a command, or advice; empty if there is nothing to do
 
 
+def _check(name: str, holds: bool, result: str, fix: str, otherwise: str = FAILURE) -> Check:
+    """Return a check that is OK if this holds, and otherwise has this state and fix."""
+    return Check(name, OK, result) if holds else Check(name, otherwise, result, fix)
+
+
 def check_platform() -> Check:
     """Check whether this is 64-bit x86 Linux, which the locked wheels are for."""
     system = f"{platform.system()} {platform.machine()}"
-    if system == "Linux x86_64":
-        return Check("platform", OK, system)
-    return Check("platform", FAILURE, system, "run it on 64-bit x86 Linux, or in a container")
+    return _check("platform", system == "Linux x86_64", system, "run it on 64-bit x86 Linux, or in a container")
 
 
 def check_python() -> Check:
     """Check whether this is a Python that uv.lock is for, and which."""
     environment = f"of {sys.prefix}, made with {sys.base_prefix}" if sys.prefix != sys.base_prefix else sys.executable
-    text = f"{platform.python_version()}, {environment}"
-    if sys.version_info[:2] in ((3, 11), (3, 12), (3, 13)):
-        return Check("Python", OK, text)
+    locked = sys.version_info[:2] in ((3, 11), (3, 12), (3, 13))
+    why = "" if locked else ": uv.lock and TensorFlow 2.21 are for 3.11, 3.12 and 3.13"
     fix = "make clean-env, then set up again; PYTHON= names the Python to use"
-    return Check("Python", FAILURE, f"{text}: uv.lock and TensorFlow 2.21 are for 3.11, 3.12 and 3.13", fix)
+    return _check("Python", locked, f"{platform.python_version()}, {environment}{why}", fix)
 
 
 def check_compiler() -> Check:
@@ -97,9 +99,7 @@ def check_cuda_toolkit() -> Check:
     """Check that the CUDA toolkit can build Horovod with NCCL: nvcc, and the headers and libraries that it needs."""
     links = {f"link a program with the {runtime} runtime": ["-cudart", runtime] for runtime in ("static", "shared")}
     problem = _compile_problem("nvcc", _CUDA_PROGRAM, ".cu", links) if shutil.which("nvcc") else "no nvcc"
-    if problem:
-        return Check("CUDA toolkit", FAILURE, problem, _CUDA_TOOLKIT)
-    return Check("CUDA toolkit", OK, _first_line("nvcc", "--version"))
+    return _check("CUDA toolkit", not problem, problem or _first_line("nvcc", "--version"), _CUDA_TOOLKIT)
 
 
 def _compile_problem(compiler: str, program: str, suffix: str, links: Mapping[str, Sequence[str]]) -> str:
@@ -141,10 +141,9 @@ def check_mpi() -> Check:
     """Check whether Horovod can be built with MPI; without it, with Gloo, which needs nothing else."""
     if shutil.which("mpicc") and os.environ.get("HOROVOD_WITHOUT_MPI") != "1":
         compiler = "mpicxx" if shutil.which("mpicxx") else "mpicc"
-        if problem := _compile_problem(compiler, _MPI_PROGRAM, ".cc", {"link a program": []}):
-            fix = "sudo apt-get install libopenmpi-dev (MPICH: libmpich-dev); without MPI: HOROVOD_WITHOUT_MPI=1"
-            return Check("MPI", FAILURE, problem, fix)
-        return Check("MPI", OK, _first_line("mpirun", "--version") or "mpicc")
+        problem = _compile_problem(compiler, _MPI_PROGRAM, ".cc", {"link a program": []})
+        fix = "sudo apt-get install libopenmpi-dev (MPICH: libmpich-dev); without MPI: HOROVOD_WITHOUT_MPI=1"
+        return _check("MPI", not problem, problem or _first_line("mpirun", "--version") or "mpicc", fix)
     fix = "sudo apt-get install libopenmpi-dev openmpi-bin; then make clean-env and set up again"
     return Check("MPI", WARNING, "no mpicc: Horovod is built with Gloo only", fix)
 
@@ -162,20 +161,19 @@ def check_own_name() -> Check:
 
 def check_disk(needed_gib: float) -> Check:
     """Check whether the kit's file system has this much free space."""
-    free = shutil.disk_usage(ROOT).free / 2**30
-    return _enough("disk", free, needed_gib, f"free space in {ROOT}")
+    free_gib = shutil.disk_usage(ROOT).free / 2**30
+    return _check("disk", free_gib >= needed_gib, _room(free_gib, needed_gib), f"free space in {ROOT}")
 
 
 def check_memory(needed_gib: float) -> Check:
     """Check whether this much memory is free now."""
     fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-    free = int(fields["MemAvailable"].split()[0]) / 2**20
-    return _enough("memory", free, needed_gib, "end other programs")
+    free_gib = int(fields["MemAvailable"].split()[0]) / 2**20
+    return _check("memory", free_gib >= needed_gib, _room(free_gib, needed_gib), "end other programs")
 
 
-def _enough(name: str, free_gib: float, needed_gib: float, fix: str) -> Check:
-    text = f"{free_gib:.1f} GiB free, {needed_gib:.1f} GiB needed"
-    return Check(name, OK, text) if free_gib >= needed_gib else Check(name, FAILURE, text, fix)
+def _room(free_gib: float, needed_gib: float) -> str:
+    return f"{free_gib:.1f} GiB free, {needed_gib:.1f} GiB needed"
 
 
 def check_container(engine: str, device: str, image: str | None) -> Check:
@@ -228,7 +226,7 @@ def check_cores(ranks: int) -> Check:
     threads = f" ({len(cpus)} hardware threads; system.smt=true uses all)" if len(cpus) > cores else ""
     quota = affinity.cpu_quota()
     limit = f" (a CPU quota of {quota.cores:g}: {quota.group})" if quota else ""
-    text = f"{cores} usable{threads}{limit}, {ranks} ranks asked for"
+    text, fix = f"{cores} usable{threads}{limit}, {ranks} ranks asked for", f"NODES={cores}, or a larger machine"
     if cores >= ranks:
         return Check("cores", OK, text)
     from train.launch import cgroups
@@ -236,9 +234,7 @@ def check_cores(ranks: int) -> Check:
     quotas = cgroups.find()
     if isinstance(quotas, cgroups.QuotaMethod):
         return Check("cores", OK, f"{text}: nodes are emulated by {quotas.text}")
-    return Check(
-        "cores", WARNING, f"{text}: they would share; no quotas: {quotas}", f"NODES={cores}, or a larger machine"
-    )
+    return Check("cores", WARNING, f"{text}: they would share; no quotas: {quotas}", fix)
 
 
 def check_precisions() -> Check:
@@ -275,7 +271,7 @@ def check_rank_memory(ranks: int) -> Check:
     shortage = checks.memory_shortage(default, psutil.virtual_memory().available)
     each = checks.memory_per_rank_bytes(default) / 2**30
     text = f"{each:.1f} GiB a rank of {default.model.name}, {default.batch_per_rank} image(s) a rank"
-    return Check("memory", WARNING, text, shortage) if shortage else Check("memory", OK, text)
+    return _check("memory", shortage is None, text, str(shortage), WARNING)
 
 
 def check_wandb() -> Check:
@@ -283,9 +279,8 @@ def check_wandb() -> Check:
     version = importlib.metadata.version("wandb")
     netrc = Path(os.path.expanduser("~/.netrc"))  # unlike Path.home it works for a user without a home
     has_key = "WANDB_API_KEY" in os.environ or (netrc.exists() and "wandb" in netrc.read_text(errors="replace"))
-    if has_key:
-        return Check("W&B", OK, f"{version}, offline; has a key for uploads")
-    return Check("W&B", OK, f"{version}, offline; make wandb-sync would need a key")
+    key = "has a key for uploads" if has_key else "make wandb-sync would need a key"
+    return Check("W&B", OK, f"{version}, offline; {key}")
 
 
 def _first_line(*command: str) -> str:

@@ -68,11 +68,16 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPar
     if outcome.ended_by:
         return _ended_from_outside(job, outcome, parts, timeout_s)
     first = _first_to_end(job, outcome, parts)
-    if first and _is_consequence(first[0], parts):
+    reports = {part.rank: part.failure for part in parts if part.failure}
+    cause = first_failure(list(parts))  # a consequence only if no rank reported what caused it
+    if first and first[0] in reports and cause and cause.consequence:
         first = _first_unreported(outcome.output, parts) or first
         if unresponsive := _unresponsive(job, parts):
             return unresponsive
-    if reported := _reported(parts, first):
+    reported = reports.get(first[0]) if first else cause  # if the first to end reported nothing, it was killed
+    if reported and reported.consequence:
+        reported = cause
+    if reported:
         code = first[1] if first and first[0] == reported.rank else None
         return replace(reported, exit_code=code, log=str(protocol.rank_log(job.folder, reported.rank or 0)))
     if first:
@@ -140,12 +145,6 @@ def _first_of_command(exchange: Exchange, code: int, output: str) -> tuple[int, 
     return 0, code if code > 0 else 128 - code  # one rank without a launcher
 
 
-def _is_consequence(rank: int, parts: Sequence[RankPart]) -> bool:
-    """Return whether this rank failed as a consequence, and no rank reported the cause."""
-    causes = [part for part in parts if part.failure and not part.failure.consequence]
-    return not causes and any(part.failure is not None for part in parts if part.rank == rank)
-
-
 def _first_unreported(output: str, parts: Sequence[RankPart]) -> tuple[int, int] | None:
     """Return the first rank that ended by itself and reported nothing, and its exit status.
 
@@ -175,15 +174,6 @@ def _unresponsive(job: Job, parts: Sequence[RankPart]) -> Failure | None:
         phase=silent[0].phase,
         log=str(protocol.rank_log(job.folder, silent[0].rank)),
     )
-
-
-def _reported(parts: Sequence[RankPart], first: tuple[int, int] | None) -> Failure | None:
-    """Return the failure that a rank reported; None if the first rank to end reported none: it was killed."""
-    reported = first_failure(list(parts))
-    if first is None:
-        return reported
-    failure = next((part.failure for part in parts if part.rank == first[0]), None)
-    return reported if failure and failure.consequence else failure
 
 
 def _unreported(
