@@ -134,14 +134,9 @@ def test_a_curve_in_rounds_worked_by_hand(results):
 def test_the_speedups_of_a_curve_fit_a_hundred_columns(results, monkeypatch):
     curve_in_rounds(results.folder, "inceptionv3")
     speedups = summary.speedup_rows(results.table())
-    assert [*speedups] == [
-        "model", "nodes", "images/s", "speedup", "variation\nbetween", "effi-\nciency", "without\nallreduce",
-        "another\nlaunch",
-    ]  # fmt: skip
-    [(model, nodes, rates, speedup, variation, efficiency, alone, another)] = speedups.to_numpy().tolist()
+    [(model, nodes, _, speedup, variation, efficiency, alone, another)] = speedups.to_numpy().tolist()
     assert (model, nodes, variation, efficiency, alone) == ("Inception v3", "1 to 2", "launches", "0.79", "1.90")
     assert speedup == "1.58 (1.27 to 1.96)"
-    assert rates.startswith("9.14 to ")
     low, high = map(float, another.split(" to "))
     assert low < 1.27 < 1.96 < high
     monkeypatch.setenv("COLUMNS", "100")
