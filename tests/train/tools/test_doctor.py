@@ -89,7 +89,8 @@ def test_half_a_cuda_toolkit_is_refused_with_what_is_missing_and_how_to_get_it(m
     if nvcc:
         write_program(tmp_path / "nvcc", nvcc)
     monkeypatch.setenv("PATH", str(tmp_path))
-    check = doctor.before_setup("cuda")[-1]
+    *others, check = doctor.before_setup("cuda")
+    assert {"driver", "compiler", "MPI"} <= {other.name for other in others}
     assert (check.name, check.state) == ("CUDA toolkit", doctor.FAILURE)
     assert re.fullmatch(problem, check.result)
     assert "NVIDIA's package cuda-toolkit-12-5" in check.fix
@@ -113,7 +114,6 @@ def test_an_mpi_without_its_header_is_refused_with_the_package_and_can_be_left_o
     assert doctor.check_mpi().state == doctor.WARNING
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launcher", "state"), [(None, doctor.FAILURE), ("local", doctor.FAILURE), ("slurm", doctor.WARNING)]
 )
@@ -125,7 +125,7 @@ def test_a_machine_without_the_driver_is_not_set_up_for_gpus_unless_they_are_els
     monkeypatch.delenv("LAUNCHER", raising=False)
     if launcher:
         monkeypatch.setenv("LAUNCHER", launcher)
-    [check] = [check for check in doctor.before_setup("cuda") if check.name == "driver"]
+    check = doctor.check_driver()
     assert (check.state, check.result) == (state, "no driver of NVIDIA here (libcuda.so.1)")
     assert "LAUNCHER=slurm" in check.fix
 
