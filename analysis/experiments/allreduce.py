@@ -70,19 +70,27 @@ def answer(local: pd.DataFrame) -> list[AllreducePoint]:
             AllreducePoint,
             at.iloc[0],
             launches=at["record"].nunique(),
-            allreduce_s=repeats.arithmetic_mean([at["time_s"].tolist()]),
-            bus_bandwidth_bytes_per_s=repeats.harmonic_mean([at["rate"].tolist()]),
+            allreduce_s=_time(at),
+            bus_bandwidth_bytes_per_s=_bandwidth(at),
         )
         for _, at in rounds(local).groupby([*_POINT, "message_bytes"])
     ]
+
+
+def _time(runs: pd.DataFrame) -> Number:
+    return repeats.arithmetic_mean([runs["time_s"].tolist()])
+
+
+def _bandwidth(runs: pd.DataFrame) -> Number:
+    return repeats.harmonic_mean([runs["rate"].tolist()])
 
 
 def _digits(value: float) -> str:
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def _mean(values: pd.Series, unit: float) -> str:
-    mean = repeats.arithmetic_mean([values.tolist()]).over(unit)
+def _text(mean: Number, unit: float) -> str:
+    mean = mean.over(unit)
     return _digits(mean.value) + ("" if math.isnan(mean.low) else f" ({_digits(mean.low)} to {_digits(mean.high)})")
 
 
@@ -95,7 +103,7 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
     runs = rounds(local)
     for (operations, cycle_ms, ranks, _), at in runs.groupby(_POINT):
         sizes = {int(str(size)): group for size, group in at.groupby("message_bytes")}
-        best = max(sizes, key=lambda size: sizes[size]["rate"].mean())
+        best = max(sizes, key=lambda size: _bandwidth(sizes[size]).value)
         small, large = sizes[min(sizes)], sizes[max(sizes)]
         row = {
             "backend": operations,
@@ -104,15 +112,15 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
             "series": " ".join(labels.distinctions(at, runs, "cycle_time_ms")),
             "rounds": len(at) // at["message_bytes"].nunique(),
             "launches": at["record"].nunique(),
-            f"{size_label(min(sizes))}\n[ms]": _mean(small["time_s"], 1e-3),
-            f"{size_label(max(sizes))}\n[ms]": _mean(large["time_s"], 1e-3),
-            f"{size_label(max(sizes))}: bus\n[GB/s]": _mean(large["rate"], 1e9),
-            "best bus\n[GB/s]": f"{_mean(sizes[best]['rate'], 1e9)} at {size_label(best)}",
+            f"{size_label(min(sizes))}\n[ms]": _text(_time(small), 1e-3),
+            f"{size_label(max(sizes))}\n[ms]": _text(_time(large), 1e-3),
+            f"{size_label(max(sizes))}: bus\n[GB/s]": _text(_bandwidth(large), 1e9),
+            "best bus\n[GB/s]": f"{_text(_bandwidth(sizes[best]), 1e9)} at {size_label(best)}",
         }
         bounds = hardware_rates(local[local["record"].isin(at["record"])])
         row |= {f"{HARDWARE_RATES[name]}\n[GB/s]": f"{e.value / 1e9:.3g}" for name, e in bounds.items()}
         if ring := bounds.get("tcp_ring_bytes_per_s"):
-            row["of the\nTCP ring"] = f"{large['rate'].mean() / ring.value:.0%}"
+            row["of the\nTCP ring"] = f"{_bandwidth(large).value / ring.value:.0%}"
         notes = [*dict.fromkeys(note for note in at["note"] if note)]
         notes += ["shared cores"] if at["cores_shared"].any() else []
         points.append(row | {"note": "; ".join(notes)})
@@ -129,8 +137,8 @@ def by_size(local: pd.DataFrame) -> str:
             [f"{operations}, {cycle_ms:g} ms,", f"{ranks} ranks", *labels.distinctions(at, runs, "cycle_time_ms")]
         )
         cells[name] = {
-            int(str(size)): f"{_digits(rows['time_s'].mean() * 1e3)} ms {rows['rate'].mean() / 1e9:.2g}"
-            for size, rows in at.groupby("message_bytes")
+            int(str(size)): f"{_digits(_time(at_size).value * 1e3)} ms {_bandwidth(at_size).value / 1e9:.2g}"
+            for size, at_size in at.groupby("message_bytes")
         }
     table = pd.DataFrame(cells).sort_index().fillna("")
     table.index = pd.Index([size_label(size) for size in table.index], name="message")
