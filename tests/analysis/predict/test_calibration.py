@@ -84,7 +84,7 @@ def test_the_public_curves_are_held_and_no_worse_predicted_than_by_repeating_the
     sentence = calibration.accuracy_sentence(public.checks)
     assert sentence.startswith("Checked on the 31 published curves with points above 8 ranks")
     assert sentence.endswith("on 4 networks.")
-    error, held, points = re.search(r"within (.*)% .* held (\d+) of (\d+) points", sentence).groups()
+    error, held, points = re.search(r"within ([\d.]+)% .* held (\d+) of (\d+) points", sentence).groups()
     assert float(error) <= 3.5
     assert int(held) / int(points) >= 0.85
 
