@@ -92,14 +92,10 @@ class Explanation:
 def explain(table: pd.DataFrame, name: str = "") -> Explanation:
     """Return the split of one curve, checked point by point. `table`: its runs, as `runs.read` returns them.
 
-    A point has one number of ranks, of steps per rank and a batch; its runs are repeats. The columns of the
-    explanation's points, in the order of ranks and of falling work: ranks, steps_per_rank, batch_per_rank, runs,
-    images_per_rank, wall_s (mean), images_per_s_per_rank (harmonic mean; NaN: not known or contradicted), used (by the
-    fit), misfit_p, misfit (see `line.misfits`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time
-    would fit), fixed_fraction (of wall_s), beyond_speed_s = wall_s - images_per_rank / images_per_s_per_rank, ideal
-    (speedup), speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high; NaN if no time is
-    left). Speedups are over the first point that the fit uses; a point whose runs are all contradicted has none. Raises
-    TableError if the curve cannot be split.
+    A point has one number of ranks, of steps per rank and a batch; its runs are repeats. The explanation's points, in
+    the order of ranks and of falling work, have the columns that `text.CurvePoint` describes (NaN: null), used (by the
+    fit), misfit (see `line.misfits`), and the ends speedup_without_fixed_low and _high (NaN if no time is left). A
+    point whose runs are all contradicted has no speedup. Raises TableError if the curve cannot be split.
     """
     all_runs = runs.prepared(table)
     findings = runs.contradictions(all_runs)

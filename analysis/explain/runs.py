@@ -90,8 +90,6 @@ def _share_between_repeats(runs: pd.DataFrame, key: list[str]) -> pd.DataFrame:
 
 def _usable(runs: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
     """Return the runs that can be used, and a note for each that cannot, or whose speed cannot."""
-    absent: dict[str, Any] = {name: value for name, value in (("model", ""), (SPEED, np.nan)) if name not in runs}
-    runs = runs.assign(**absent)
     notes, needed = [], list(NEEDED)
     for row in runs[runs[needed].isna().any(axis=1)].to_dict("records"):
         empty = ", ".join(name for name in needed if pd.isna(row[name]))
@@ -103,7 +101,7 @@ def _usable(runs: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
     if runs.empty:
         raise TableError(f"{source}: no row has all of {', '.join(needed)}")
     identity = [*NEEDED, "model", *(name for name in ("series", "axis_value", "repeat", "seed") if name in runs)]
-    copies = runs.duplicated([name for name in identity if name != "repeat" or runs["repeat"].notna().any()])
+    copies = runs.duplicated(identity)
     for row in runs[copies].to_dict("records"):
         location = f"line {row['line']}" if "line" in row else source
         notes.append(
@@ -228,10 +226,6 @@ def without_contradicted_speeds(runs: pd.DataFrame, findings: list[Contradiction
     return runs.assign(**{SPEED: runs[SPEED].mask(runs.index.isin(named))})
 
 
-def _records(runs: pd.DataFrame) -> list[tuple[int, dict[Hashable, Any]]]:
-    return list(zip(runs.index.tolist(), runs.to_dict("records"), strict=True))
-
-
 def _slope(x: NDArray[np.float64], y: NDArray[np.float64], apart: float) -> float:
     """Return the median slope over pairs whose x differ by more than `apart` (Theil and Sen); NaN without a pair."""
     first, second = np.triu_indices(len(x), 1)
@@ -286,12 +280,12 @@ def _all_impossible(runs: pd.DataFrame) -> Contradiction | None:
 
 
 def _impossible(runs: pd.DataFrame) -> Iterator[Contradiction]:
-    for index, run in _records(_too_short(runs)):
+    for index, run in _too_short(runs).iterrows():
         needed = run["images_per_rank"] / run[SPEED]
         work = f"{run['images_per_rank']:g} images a rank at {run[SPEED]:.4g} images/s"
         yield _contradiction(
             "too_short",
-            runs.loc[[index]],
+            runs[runs.index == index],
             f"The run on {ranks_in_words(run['ranks'])} is impossible: {run['images_per_rank']:g} images a rank take "
             f"{needed:.4g} s at the measured {run[SPEED]:.4g} images/s, and its wall time is {run['wall_s']:.4g} s. "
             "One of the four numbers is wrong. The run is left out.",
@@ -325,18 +319,17 @@ def _off(runs: pd.DataFrame) -> Iterator[Contradiction]:
     """Yield single speeds that are too high; one that is too low makes its run impossible."""
     if len(runs) < 3:
         return
-    usual_s = float((runs["wall_s"] - steps_s(runs)).median())
-    remaining_s = runs["wall_s"] - usual_s
-    speeds, highest = runs[SPEED], limit("speed_times_off")
-    factors = speeds * remaining_s / runs["images_per_rank"]
+    remaining_s = runs["wall_s"] - float((runs["wall_s"] - steps_s(runs)).median())
+    runs = runs.assign(remaining_s=remaining_s, factor=runs[SPEED] * remaining_s / runs["images_per_rank"])
+    highest, usual = limit("speed_times_off"), runs[SPEED].median()
     # A run that something delayed looks the same, except that its speed is as at other points.
-    for index, run in _records(runs[(factors > highest) & (speeds > highest * speeds.median())]):
-        allowed = metrics.rate(run["images_per_rank"], remaining_s.at[index])
+    for index, run in runs[(runs["factor"] > highest) & (runs[SPEED] > highest * usual)].iterrows():
+        allowed = metrics.rate(run["images_per_rank"], run["remaining_s"])
         yield _contradiction(
             "speed_times_off",
-            runs.loc[[index]],
-            f"The speed on {ranks_in_words(run['ranks'])}, {run[SPEED]:.4g} images/s, is {factors.at[index]:.3g} times "
-            f"what its wall time allows: {run['images_per_rank']:g} images a rank took {remaining_s.at[index]:.4g} s "
+            runs[runs.index == index],
+            f"The speed on {ranks_in_words(run['ranks'])}, {run[SPEED]:.4g} images/s, is {run['factor']:.3g} times "
+            f"what its wall time allows: {run['images_per_rank']:g} images a rank took {run['remaining_s']:.4g} s "
             "beyond the fixed cost of the other points. The speed is not used.",
             f"{run[SPEED]:.4g} images/s a rank",
             f"{allowed:.4g} images/s, which its wall time leaves",

@@ -15,7 +15,7 @@ from analysis.curves import ranks_in_words
 from analysis.documents import Document, NumberField, about, counted, optional
 from analysis.explain import Explanation, beyond_ideal
 from analysis.explain.line import EQUAL, FACTOR
-from analysis.explain.runs import SPEED, Contradiction, phases
+from analysis.explain.runs import POINT, SPEED, Contradiction, phases
 from analysis.stats import Number, from_ends
 
 WIDTH = 100
@@ -29,17 +29,17 @@ def sentences(explained: Explanation) -> list[str]:
     return [sentence for part in parts for sentence in part(explained)]
 
 
+_BEYOND_STEPS: dict[bool | None, str] = {
+    True: "They differ because {} of each run are beyond its steps at their measured speed.",
+    None: "Whether a cost beyond the steps makes them differ is not decidable: their measured speed leaves {}.",
+    False: "Nothing that matters is beyond the steps: their measured speed leaves {}.",
+}
+
+
 def _beyond_steps(explained: Explanation) -> Iterator[str]:
     """Yield what measured speeds leave of the wall times."""
-    cost = explained.modelled_s.text(".3g", "s")
-    if not explained.model.speeds:
-        return
-    if explained.has_cost_beyond_steps:
-        yield f"They differ because {cost} of each run are beyond its steps at their measured speed."
-    elif explained.has_cost_beyond_steps is None:
-        yield f"Whether a cost beyond the steps makes them differ is not decidable: their measured speed leaves {cost}."
-    else:
-        yield f"Nothing that matters is beyond the steps: their measured speed leaves {cost}."
+    if explained.model.speeds:
+        yield _BEYOND_STEPS[explained.has_cost_beyond_steps].format(explained.modelled_s.text(".3g", "s"))
     if explained.model is FACTOR:
         yield (
             "The wall times contradict the level of the measured speeds (below), so the speeds show only how the time "
@@ -47,34 +47,33 @@ def _beyond_steps(explained: Explanation) -> Iterator[str]:
         )
 
 
+_ONCE: dict[bool | None, str] = {
+    True: "Each run has a fixed cost of {cost}: {shown} show it, whatever recurs with the steps.",
+    None: "Whether each run has a fixed cost is not decidable: {shown} give {cost}{below}.",
+    False: "Each run has no fixed cost that matters: {shown} give {cost}, of {shortest_s:.3g} s or more.",
+}
+
+
 def _once(explained: Explanation) -> Iterator[str]:
     """Yield whether a cost is paid once."""
-    once, model = explained.once_s, explained.model
-    if once is None:
-        if model is EQUAL:
-            yield (
-                "Whether each run has a fixed cost is not decidable: no number of ranks has several works. If an image "
-                f"took the same time at every point, it would be {explained.modelled_s.text('.3g', 's')}."
-            )
-        elif explained.has_cost_beyond_steps:
-            yield (
-                "Whether that is paid once cannot be decided: no number of ranks has several works, and a cost of each "
-                "step and rank, or of each epoch, fits as well."
-            )
-        return
-    cost = once.text(".3g", "s")
-    shown = "the phases of the records" if explained.by_phases else "several works at one number of ranks"
-    if explained.has_fixed_cost:
-        yield f"Each run has a fixed cost of {cost}: {shown} show it, whatever recurs with the steps."
-    elif explained.has_fixed_cost is False:
-        yield f"Each run has no fixed cost that matters: {shown} give {cost}, of {explained.shortest_s:.3g} s or more."
-    elif once.high < 0:
-        yield (
-            f"Whether each run has a fixed cost is not decidable: {shown} give {cost}, below zero, so longer runs have "
-            "slower steps, or something else took time in one of them."
+    once = explained.once_s
+    if once is not None:
+        yield _ONCE[explained.has_fixed_cost].format(
+            cost=once.text(".3g", "s"),
+            shown="the phases of the records" if explained.by_phases else "several works at one number of ranks",
+            shortest_s=explained.shortest_s,
+            below=", below zero, so longer runs have slower steps, or one was late" if once.high < 0 else "",
         )
-    else:
-        yield f"Whether each run has a fixed cost is not decidable: {shown} give {cost}."
+    elif explained.model is EQUAL:
+        yield (
+            "Whether each run has a fixed cost is not decidable: no number of ranks has several works. If an image "
+            f"took the same time at every point, it would be {explained.modelled_s.text('.3g', 's')}."
+        )
+    elif explained.has_cost_beyond_steps:
+        yield (
+            "Whether that is paid once cannot be decided: no number of ranks has several works, and a cost of each "
+            "step and rank, or of each epoch, fits as well."
+        )
 
 
 def _deciding(explained: Explanation) -> Iterator[str]:
@@ -92,16 +91,18 @@ def _speedups(explained: Explanation) -> Iterator[str]:
     points = points[~points["misfit"]]
     if points.empty:
         return
-    top = points[points["ranks"].eq(points["ranks"].max())].iloc[0]  # of several works the largest
+    top = points[points["ranks"].eq(points["ranks"].max())].to_dict("records")[0]  # of several works the largest
     speed = "" if math.isnan(top["speedup_throughput"]) else f"{top['speedup_throughput']:.1f}x by speed, "
-    low, high = top["speedup_without_fixed_low"], top["speedup_without_fixed_high"]
-    interval = f" ({low:.1f} or more)" if math.isnan(high) else f" ({low:.1f} to {high:.1f})"
-    if math.isnan(low):
-        interval = ""
     yield (
-        f"On {ranks_in_words(top['ranks'])}: {speed}{top['speedup_wall_time']:.1f}x by wall time, "
-        f"{top['speedup_without_fixed']:.1f}x by wall time without the fixed cost{interval}; ideal {top['ideal']:.4g}x."
+        f"On {ranks_in_words(top['ranks'])}: {speed}{top['speedup_wall_time']:.1f}x by wall time; without the fixed "
+        f"cost {_without_fixed(explained, top).text('.1f')}; ideal {top['ideal']:.4g}x."
     )
+
+
+def _without_fixed(explained: Explanation, point: Point) -> Number:
+    """Return the speedup of a point by wall time without the fixed cost."""
+    value, low, high = (point[f"speedup_without_fixed{end}"] for end in ("", "_low", "_high"))
+    return from_ends(value, low, high, "about the fit", explained.fixed_s.n)
 
 
 def _beyond_ideal(explained: Explanation) -> Iterator[str]:
@@ -148,30 +149,14 @@ def _misfits(explained: Explanation) -> Iterator[str]:
 
 
 def _unknown_speeds(explained: Explanation) -> Iterator[str]:
-    if not explained.model.speeds:
-        return
-    for point in explained.points[explained.points[SPEED].isna()].to_dict("records"):
+    unknown = explained.points[explained.points[SPEED].isna() & explained.model.speeds]
+    for point in unknown.to_dict("records"):
         remaining_s = point["wall_s"] - explained.fixed_s.value
         if remaining_s > 0:
             yield (
                 f"On {ranks_in_words(point['ranks'])} no speed is known; with the same fixed cost it was about "
                 f"{point['images_per_rank'] / remaining_s:.3g} images/s a rank."
             )
-
-
-_HEADERS = {
-    "ranks": "ranks",
-    "steps_per_rank": "steps\na rank",
-    "runs": "runs",
-    "wall_s": "wall\n[s]",
-    "fitted_s": "fit\n[s]",
-    "fits": "fits?",
-    "beyond_speed_s": "not in\nspeed\n[s]",
-    "speedup_throughput": "by\nspeed",
-    "speedup_wall_time": "by wall\ntime",
-    "speedup_without_fixed": "without\nfixed",
-}
-_MARKS = {"yes": "yes", "no": "no", "not used": "-", "not tested": ""}
 
 
 def verdict(point: Point) -> Fits:
@@ -261,9 +246,8 @@ def _curve_points(explained: Explanation) -> Iterator[CurvePoint]:
     points = explained.points
     above = {name: beyond_ideal(points, name) for name in get_args(SpeedupName)}
     for nth, point in enumerate(points.to_dict("records")):
-        value, low, high = (point[f"speedup_without_fixed{end}"] for end in ("", "_low", "_high"))
         row: dict[Any, Any] = point | {
-            "speedup_without_fixed": optional(from_ends(value, low, high, "about the fit", explained.fixed_s.n)),
+            "speedup_without_fixed": optional(_without_fixed(explained, point)),
             "fits": verdict(point),
             "above_ideal": [name for name in above if above[name].iloc[nth]],
         }
@@ -281,25 +265,33 @@ def report(curve: ExplainedCurve) -> str:
     return "\n\n".join([*parts, textwrap.fill(" ".join(curve.sentences), WIDTH)])
 
 
+_HEADERS = {
+    "ranks": "ranks",
+    "steps_per_rank": "steps",
+    "batch_per_rank": "batch",
+    "runs": "runs",
+    "wall_s": "wall\n[s]",
+    "fitted_s": "fit\n[s]",
+    "fits": "fits?",
+    "beyond_speed_s": "not in\nspeed\n[s]",
+    "speedup_throughput": "by\nspeed",
+    "speedup_wall_time": "by\nwall\ntime",
+    "speedup_without_fixed": "without\nfixed",
+}
+
+
 def _table(points: Sequence[CurvePoint]) -> str:
     """Return the points as a table, and how to read it."""
-    one_batch, one_run = len({point.batch_per_rank for point in points}) == 1, all(point.runs == 1 for point in points)
-    headers = {name: header for name, header in _HEADERS.items() if name != "runs" or not one_run}
-    headers["steps_per_rank"] += "" if one_batch else " x\nbatch"
-    rows = [[_cell(point, name, one_batch) for name in headers] for point in points]
-    table = tabulate(rows, [*headers.values()], disable_numparse=True, colalign=["right"] * len(headers))
-    legend = [f"batch a rank: {points[0].batch_per_rank:.6g}"] * one_batch
-    legend += ["speedups in x over the first point that is used"]
-    legend += ["!: above the ideal"] * any("!" in cell for row in rows for cell in row)
-    legend += ["-: not used, or not known"] * any(cell == "-" for row in rows for cell in row)
-    return table + "\n" + textwrap.fill(f"({'; '.join(legend)})", WIDTH)
+    rows = [[_cell(point, name) for name in _HEADERS] for point in points]
+    table = tabulate(rows, [*_HEADERS.values()], disable_numparse=True, colalign=["right"] * len(_HEADERS))
+    return (
+        f"{table}\n(steps, batch: of a rank; speedups in x over the first point used; !: above the ideal; -: not known)"
+    )
 
 
-def _cell(point: CurvePoint, name: str, one_batch: bool) -> str:
+def _cell(point: CurvePoint, name: str) -> str:
     value = getattr(point, name)
     if name == "fits":
-        return _MARKS[point.fits]
-    if name == "steps_per_rank":
-        return f"{value:.6g}" + ("" if one_batch else f" x {point.batch_per_rank:.6g}")
-    number = value.value if isinstance(value, Number) else value
-    return "-" if number is None or math.isnan(number) else f"{number:.4g}" + "!" * (name in point.above_ideal)
+        return point.fits
+    number, form = value.value if isinstance(value, Number) else value, ".6g" if name in (*POINT, "runs") else ".4g"
+    return "-" if number is None or math.isnan(number) else f"{number:{form}}" + "!" * (name in point.above_ideal)

@@ -76,13 +76,10 @@ def test_one_work_at_each_number_of_ranks_is_not_decidable_and_the_run_that_deci
     assert decided.fixed_s.contains(fixed_s)
 
 
-def test_a_shortest_run_of_few_steps_is_decided_by_a_longer_one():
+def test_few_steps_are_decided_by_a_longer_run_and_noisy_runs_by_more_of_them():
     ranks = np.array([1, 2, 4, 8])
     decider = explain.explain(curve(ranks, 32 // ranks, (12 + 192 / ranks) * (1 + 0.005 * NOISE[:4]))).decider
     assert (decider.ranks, decider.steps_per_rank) == (8, 16)
-
-
-def test_more_runs_are_named_if_one_is_not_expected_to_exclude_what_would_matter():
     exact = growing(0.0, fixed_s=0.0, noise=0.0)[1]
     noisy = pd.concat([exact.assign(wall_s=factor * exact["wall_s"]) for factor in (0.9, 1.1)])
     assert 4 < explain.explain(noisy).decider.runs <= 9
@@ -124,7 +121,6 @@ def test_no_cost_is_paid_once_if_measured_speeds_leave_none():
     wall_s = 512 / ranks * 64 / 100 * (1 + 0.003 * NOISE[:4])
     result = explain.explain(curve(ranks, 512 // ranks, wall_s, speed=100.0))
     assert (result.has_cost_beyond_steps, result.has_fixed_cost) == (False, False)
-    assert "Nothing that matters is beyond the steps" in sentences(result)
 
 
 def test_speeds_that_are_all_some_per_cent_off_only_show_how_they_differ():
@@ -134,7 +130,6 @@ def test_speeds_that_are_all_some_per_cent_off_only_show_how_they_differ():
     assert result.model is line.FACTOR
     assert result.fixed_s.contains(12)
     assert result.images_per_s_per_rank.value == pytest.approx(speeds.median(), rel=0.01)
-    assert "contradict the level of the measured speeds" in sentences(result)
 
 
 def test_equal_work_can_be_split_where_speeds_were_measured():
@@ -166,19 +161,14 @@ def test_several_works_at_one_number_of_ranks_need_no_assumption():
     assert result.fixed_s.contains(12)
     assert result.images_per_s_per_rank.value == pytest.approx(100, rel=0.01)
     assert result.points["ranks"].tolist() == ranks.tolist()
-    steps = np.array([50, 100, 200, 400])
-    assert explain.explain(curve(4, steps, 12 + steps * 0.5 + NOISE[:4] / 10)).fixed_s.contains(12)
 
 
-def test_batches_that_vary_are_multiplied_run_by_run():
+def test_batches_that_vary_are_multiplied_run_by_run_and_repeats_are_runs_of_one_point():
     # 2 s once and 0.01 s an image: 100 x 10 and 10 x 100 images on 2 ranks, 1000 each; mean x mean would be 3025.
     table = curve([1, 2, 2, 4], [100, 100, 10, 20], [52.0, 12.0, 12.0, 4.0], batch=[50, 10, 100, 10])
     result = explain.explain(table)
     assert result.points["images_per_rank"].tolist() == [5000, 1000, 1000, 200]
     assert result.fixed_s.value == pytest.approx(2)
-
-
-def test_repeats_are_runs_of_one_point():
     table = pd.concat([curve([1, 2, 4], [100, 50, 20], [14.0 + o, 9.0 + o, 6.0 + o], batch=10) for o in (0, 2)])
     result = explain.explain(table)
     assert result.points["runs"].tolist() == [2, 2, 2]
@@ -224,14 +214,6 @@ def test_any_exact_line_is_found_and_no_point_of_it_misfits(fixed, step, steps, 
     assert result.fixed_s.value == pytest.approx(fixed, rel=1e-5, abs=1e-5 * max(wall_s))
     assert result.misfits.empty
     assert result.findings == ()
-
-
-@pytest.mark.parametrize("scale", [0.01, 60])
-def test_times_in_another_unit_change_no_speedup(scale):
-    speeds = VGG19["images_per_s_per_rank"] / scale
-    slower = explain.explain(VGG19.assign(wall_s=VGG19["wall_s"] * scale, images_per_s_per_rank=speeds))
-    columns = ["speedup_wall_time", "speedup_without_fixed", "misfit_p", "steps_that_fit"]
-    assert slower.points[columns].to_numpy() == pytest.approx(vgg19().points[columns].to_numpy(), nan_ok=True, rel=1e-4)
 
 
 def test_the_fixed_cost_is_fitted_or_shown_by_the_phases_of_local_records(results):

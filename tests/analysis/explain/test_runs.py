@@ -5,7 +5,6 @@ import pytest
 from analysis import TableError
 from analysis.explain import runs
 from analysis.explain.runs import phases
-from analysis.study import Study
 from analysis.user_table import table
 
 
@@ -15,12 +14,6 @@ def read(tmp_path, text):
     user = table.read(path)
     points, notes = runs.read(user)
     return points, [*user.notes, *notes]
-
-
-def test_synonyms_and_unused_columns(tmp_path):
-    points, notes = read(tmp_path, "gpus,steps_per_worker,batch_per_gpu,train_s,total_s\n1,10,8,3.5,9\n2,5,8,2,9\n")
-    assert points["wall_s"].tolist() == [3.5, 2]
-    assert notes == ["no measured speed is given: the time per image is known from the wall times alone"]
 
 
 def test_a_column_that_is_needed_and_not_there_is_named_with_what_there_is(tmp_path):
@@ -42,13 +35,6 @@ def test_a_copied_row_is_named_and_counted_once_unless_it_is_numbered(tmp_path):
     assert "a copy?" in note
     points, notes = read(tmp_path, f"{header},repeat\n1,10,8,3,9,0\n1,10,8,3,9,1\n")
     assert (len(points), notes) == (2, [])
-
-
-def test_the_published_table_gives_three_curves():
-    points, notes = runs.points(Study().published.query("report == '000'"), "report 000")
-    sizes = {name.split()[-1]: len(rows) for name, rows in runs.curves(points)}
-    assert sizes == {"vgg19": 6, "resnet101v2": 6, "inceptionv4": 5}
-    assert notes == ["speed not used: inceptionv4, 16 ranks: 0 images/s beside 21.11 s of training"]
 
 
 RUN = {"ranks": [2], "steps_per_rank": 14, "batch_per_rank": 64, "wall_s": 35.5, "images_per_s_per_rank": 32.0}
@@ -107,22 +93,10 @@ def test_no_contradiction(table):
         # 400 images at 10 images/s take 40 s.
         (curve(wall_s={4: 30.0}), "too_short", (4,), "runs", "400 images a rank take 40 s at the measured 10 images"),
         (curve(images_per_s_per_rank={8: 1.0}), "too_short", (8,), "runs", "and its wall time is 30 s"),
-        (
-            curve(images_per_s_per_rank={8: 100.0}),
-            "speed_times_off",
-            (8,),
-            "speeds",
-            "100 images/s, is 10 times what its",
-        ),
+        (curve(images_per_s_per_rank={8: 100.0}), "speed_times_off", (8,), "speeds", "is 10 times what its wall time"),
         (curve(100.0), "speed_times_off", tuple(IMAGES), "speeds", "grow 10 times as fast"),
         (curve(1.0), "too_short", tuple(IMAGES), "speeds", "5 of 5 runs"),
-        (
-            curve(images_per_s_per_rank={n: 10 * n for n in IMAGES}),
-            "speed_of_the_job",
-            (*IMAGES,),
-            "speeds",
-            "to 160 images/s",
-        ),
+        (curve(images_per_s_per_rank={n: 10 * n for n in IMAGES}), "speed_of_the_job", (*IMAGES,), "speeds", "to 160"),
     ],
 )
 def test_a_contradiction_is_one_finding_that_names_what_is_not_used(table, kind, ranks, leaves_out, text):
