@@ -236,9 +236,10 @@ def _keeps(curve: pd.DataFrame, name: str) -> bool:
     return len({tuple(sorted(set(batches.dropna()))) for _, batches in curve.groupby("ranks")[name]}) == 1
 
 
-_RATE = r"images_per_s.*"
-_RATES = ("images_per_s", "images_per_s_per_rank")
-# Needs of the rules over a study: patterns of quantities, each of which must occur, and their text.
+_RATE, _TIMES = "images_per_s.*", "|".join(TIMES)
+_RATIOS, _BATCHES = "speedup|efficiency", "|".join(BATCHES)
+# Needs of the rules: patterns, each of which one quantity of the tidy table must fit, or one column for a rule over
+# runs; and their text.
 _NEEDS = {
     "beyond_ideal": ((rf"{_RATE}|speedup_.*",), "rates or speedups"),
     "more_ranks_no_faster": (("images_per_s|epoch_s|wall_s|job_s",), "rates or times"),
@@ -250,14 +251,11 @@ _NEEDS = {
     "unequal_work": (("steps_per_rank.*",), "steps"),
     "wall_time_misfit": (("wall_s", "steps_per_rank.*"), "wall times with steps and batches"),
     "too_short": (("wall_s", "steps_per_rank.*", _RATE), "wall times with steps, batches and rates"),
-}  # fmt: skip
-# The same for rules over runs: columns, one of each of which must be there, and their text.
-_RUNS_NEED = {
-    "rate_times_time": ((_RATES, ("step_s", "epoch_s", "images")), "rates beside times of steps or epochs"),
-    "speedup_from_times": ((("speedup", "efficiency"), TIMES), "speedups beside times alone"),
-    "impossible_rate": ((_RATES, ("model", "setting"), ("gpu", "machine", "setting")), "rates of a model on a GPU"),
-    "different_conditions": ((("speedup",), (*CONDITIONS, *BATCHES)), "speedups beside batches or conditions"),
-    "weak_or_strong": ((("speedup", "efficiency"), BATCHES), "speedups beside batches"),
+    "rate_times_time": ((_RATE, "step_s|epoch_s|images"), "rates beside times of steps or epochs"),
+    "speedup_from_times": ((_RATIOS, _TIMES), "speedups beside times alone"),
+    "impossible_rate": ((_RATE, "model|setting", "gpu|machine|setting"), "rates of a model on a GPU"),
+    "different_conditions": (("speedup", "|".join((*CONDITIONS, *BATCHES))), "speedups beside batches or conditions"),
+    "weak_or_strong": ((_RATIOS, _BATCHES), "speedups beside batches"),
 }
 
 
@@ -273,14 +271,15 @@ def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
 
 def _rules(tidy: pd.DataFrame, runs: pd.DataFrame) -> Iterator[str]:
     """Yield notes on which rules over a study could not run, with what they lack, and which ran."""
-    quantities = set(tidy["quantity"])
-    able = {
-        name: all(any(re.fullmatch(pattern, quantity) for quantity in quantities) for pattern in patterns)
-        for name, (patterns, _) in _NEEDS.items()
-    }
-    able |= {name: all({*runs} & {*group} for group in groups) for name, (groups, _) in _RUNS_NEED.items()}
-    able["speedup_from_times"] &= "images_per_s" not in runs
-    wants = {name: text for name, (_, text) in (*_NEEDS.items(), *_RUNS_NEED.items())}
-    if missing := [f"{name} (no {wants[name]})" for name, can in able.items() if not can]:
+    quantities, columns = set(tidy["quantity"]), {*map(str, runs)}
+    ran, missing = [], []
+    for name, (patterns, wanted) in _NEEDS.items():
+        names = columns if name in RUN_RULES else quantities
+        able = all(any(re.fullmatch(pattern, there) for there in names) for pattern in patterns)
+        if able and not (name == "speedup_from_times" and "images_per_s" in columns):
+            ran.append(name)
+        else:
+            missing.append(f"{name} (no {wanted})")
+    if missing:
         yield f"rules that could not run: {', '.join(missing)}"
-    yield f"rules that ran: {', '.join(name for name, can in able.items() if can) or 'none'}"
+    yield f"rules that ran: {', '.join(ran) or 'none'}"

@@ -2,88 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
-from analysis import TableError
 from analysis.user_table import headers, units
 from analysis.user_table.files import Grid, Row, trimmed
-from analysis.user_table.headers import UNUSED, Choices, Column
+from analysis.user_table.headers import AWKWARD, MEASURED, Choices, Column, Question, plain
 from analysis.user_table.units import CORE, NODE, RANK
 
 _MOST_ABOVE = 10  # titles above the headers, of one cell each
 _ACROSS = re.compile(rf"(\d{{1,6}}) ?[x×]? ?-?({RANK}|({NODE})|{CORE})(?:\(s\))?", re.I)
-_AWKWARD = re.compile(r"""[,;="'$`\\!*]""")  # in COLUMNS=, or in a shell
-ANSWERS = 7  # at most, to one question
-ASSIGNED = {"rate": "images_per_s", "batch": "batch_per_rank"}  # what COLUMNS= gives to these meanings first
-MEASURED = (*headers.MEASURED, "rate", "total", "cells")
-
-
-class NotATable(TableError):
-    """A table without numbers of ranks, or in which nothing is measured: no question can make it one."""
-
-
-class Question(TableError):
-    """A table with several readings: the question, and the setting of COLUMNS for each."""
-
-    def __init__(self, place: str, text: str, answers: Sequence[tuple[str, str]], choices: Choices) -> None:
-        """Write the question about the table at `place`; answers: the meaning of each, and what it adds to COLUMNS."""
-        lines = [f"  {meaning}: {choices.adding(answer)}" for meaning, answer in answers]
-        super().__init__("\n".join([f"{place}: {text}", *lines]))
-
-
-def key(column: Column, columns: Sequence[Column]) -> str:
-    """Return what COLUMNS= calls a column: its header, or its number if that is not unique, or cannot be pasted."""
-    if column.label and column.name == "cells":
-        return "cells"
-    alike = sum(headers.plain(other.text) == headers.plain(column.text) for other in columns)
-    awkward = _AWKWARD.search(column.text) or re.fullmatch(r"\d*", column.text) or len(column.text) > 50
-    return str(column.number) if awkward or alike > 1 else column.text
-
-
-def pattern_of(same: Sequence[Column]) -> tuple[str, list[str]]:
-    """Return the pattern whose "*" is what distinguishes headers, "Throughput - *", and these texts; "" without one."""
-    texts = [re.sub(r"\s+", " ", column.text) for column in same]
-    common = os.path.commonprefix  # of characters
-    before = re.sub(r"\w+$", "", common(texts))
-    after = re.sub(r"^\w+", "", common([text[len(before) :][::-1] for text in texts])[::-1])
-    after = after if re.search(r"\w", after) else ""
-    labels = [text[len(before) : len(text) - len(after)].strip() for text in texts]
-    awkward = len(same) < 2 or len({*labels}) < len(same) or "" in labels or _AWKWARD.search(before + after)
-    return ("", []) if awkward or not re.search(r"\w", before + after) else (f"{before}*{after}", labels)
-
-
-def one_of(columns: Sequence[Column], name: str, place: str, choices: Choices) -> list[Column]:
-    """Return the columns with one of this name, that which COLUMNS names first. Raises Question if several differ."""
-    same = [column for column in columns if column.name == name]
-    same = [column for column in same if column.by_user] or same
-    if len({(column.cells, column.unit) for column in same}) > 1:
-        raise which(name, same, columns, place, choices)
-    return [column for column in columns if column.name != name or column is same[0]]
-
-
-def which(
-    name: str, same: Sequence[Column], columns: Sequence[Column], place: str, choices: Choices, curves: bool = True
-) -> Question:
-    """Return the question which of several columns is the quantity: `curves`: or if each is a curve, else one alone."""
-    patterns = {pattern_of(same)[0]: ""} if curves and name in MEASURED else {}
-    if "" in patterns:  # of all but one
-        apart = {column: [other for other in same if other is not column] for column in same}
-        patterns = {pattern_of(rest)[0]: f",{key(column, columns)}={UNUSED}" for column, rest in apart.items()}
-    names = headers.RATES[::-1] if name == "rate" else [ASSIGNED.get(name, name)]
-    answers = [
-        (f"a curve for each, {each}", f"{text}={each}{rest}")
-        for each in names
-        for text, rest in patterns.items()
-        if text
-    ]
-    for column in same:
-        unused = [f"{key(other, columns)}={UNUSED}" for other in same if other is not column]
-        answers.append((f"'{column.text}'", ",".join(unused)))
-    listed = ", ".join(f"'{column.text}'" for column in same)
-    return Question(place, f"several columns are {ASSIGNED.get(name, name)}: {listed}", answers[:ANSWERS], choices)
 
 
 def read(grid: Grid, choices: Choices) -> tuple[list[Column], list[Row], list[str]]:
@@ -104,15 +34,18 @@ def read(grid: Grid, choices: Choices) -> tuple[list[Column], list[Row], list[st
         elif cells != trimmed(head.cells):
             body.append(replace(row, cells=(*cells, *[""] * (len(texts) - len(cells)))))
     if not body:
-        raise NotATable(f"{grid.place}: no row below the headers")
-    columns = [
-        headers.read(text, number, choices, tuple(row.cells[number - 1] for row in body))
-        for number, text in enumerate(texts, 1)
-    ]
+        raise Question("no row below the headers")
+    columns = []
+    for number, text in enumerate(texts, 1):
+        awkward = AWKWARD.search(text) or re.fullmatch(r"\d*", text) or len(text) > 50
+        unique = not awkward and [plain(other) for other in texts].count(plain(text)) == 1
+        column = headers.read(text, number, choices)
+        below_it = tuple(row.cells[number - 1] for row in body)
+        columns.append(replace(column, cells=below_it, key=text if unique else str(number)))
     if not grid.log and not any("_" in column.text and column.text in headers.NAMES for column in columns):
         # "n" is a size of the problem, else the number of repeats
         columns = [c.named("condition") if c.name == c.text.lower() == "n" and not c.by_user else c for c in columns]
-    return (*_spread(_across(columns, grid.place, choices), body), notes)
+    return (*_spread(_across(columns, choices), body), notes)
 
 
 def _name(text: str) -> str:
@@ -126,31 +59,32 @@ def _counted(texts: Sequence[str]) -> str:
 
 
 def _transposed(rows: Sequence[Row]) -> Sequence[Row]:
-    """Return rows that are named after quantities, below ranks across, or below "GPUs", "1", "2", as columns."""
+    """Return rows that are named after quantities, below ranks across, as columns; "GPUs", "1", "2" are such too."""
     head, *body = rows
     first, *others = trimmed(head.cells) or [""]
-    bare = _name(first) in ("ranks", "nodes") and len(others) > 1 and all(cell.isdigit() for cell in others)
-    counted = first if bare else _counted(head.cells)
-    if not bare and not (counted and any(_name(row.cells[0]) in MEASURED for row in body)):
-        return rows
-    width = max(len(row.cells) for row in rows)
-    flipped = zip(*([*row.cells, *[""] * (width - len(row.cells))] for row in rows), strict=True)
+    if len(others) > 1 and all(map(str.isdigit, others)) and (counted := _name(first)) in ("ranks", "nodes"):
+        head = replace(head, cells=(first, *(f"{number} {counted}" for number in others)))
+    counted = _counted(head.cells)
+    if not counted or not any(_name(row.cells[0]) in MEASURED for row in body):
+        return [head, *body]
+    flipped = zip_longest(*(row.cells for row in (head, *body)), fillvalue="")
     names, *points = [Row(cells, head.source, head.line) for cells in flipped]
     return [replace(names, cells=(counted, *names.cells[1:])), *points]
 
 
-def _across(columns: list[Column], place: str, choices: Choices) -> list[Column]:
+def _across(columns: list[Column], choices: Choices) -> list[Column]:
     """Return the columns below numbers of ranks, else all unknown numbers, labelled by headers, and named by cells=."""
     value, _ = choices.name("cells")
     across = [column for column in columns if _ACROSS.fullmatch(column.text) and not column.by_user]
     if len(across) < 2:
         across = [column for column in columns if value and column.name in ("", "time") and column.numeric]
     elif others := [c for c in columns if c.name in ("ranks", "nodes") and c not in across and not c.by_user]:
-        name, texts = key(others[0], columns), ", ".join(column.text for column in across)
-        answers = [(f"'{texts}'", f"{name}=setting"), (f"'{others[0].text}'", f"{name}=ranks")]
-        raise Question(place, f"which are the ranks: '{texts}', or '{others[0].text}'?", answers, choices)
-    label = lambda text: match[1] if (match := _ACROSS.fullmatch(text)) else text  # noqa: E731
-    return [c.assigned(value or "cells", bool(value), label(c.text)) if c in across else c for c in columns]
+        texts = ", ".join(column.text for column in across)
+        answers = [(f"'{texts}'", f"{others[0].key}=setting"), (f"'{others[0].text}'", f"{others[0].key}=ranks")]
+        raise Question(f"which are the ranks: '{texts}', or '{others[0].text}'?", answers)
+    labels = {c: match[1] if (match := _ACROSS.fullmatch(c.text)) else c.text for c in across}
+    named = {c: replace(c.assigned(value or "cells", bool(value), label), key="cells") for c, label in labels.items()}
+    return [named.get(column, column) for column in columns]
 
 
 def _spread(columns: list[Column], rows: list[Row]) -> tuple[list[Column], list[Row]]:
@@ -158,28 +92,26 @@ def _spread(columns: list[Column], rows: list[Row]) -> tuple[list[Column], list[
 
     A measured column without a label is that of none of the curves: it is not used.
     """
-    texts = [column.text for column in columns if column.label]
-    if not texts:
+    labelled = [column for column in columns if column.label]
+    if not labelled:
         return columns, rows
-    labels: dict[str, str] = {}
-    groups: dict[object, dict[str, Column]] = {}
-    for column in columns:
-        label = headers.plain(column.label)
-        groups.setdefault(column.name if label else column.number, {}).setdefault(label, column)
-        labels |= {label: column.label} if label and label not in labels else {}
+    labels = {plain(column.label): column.label for column in labelled}
+    texts = [column.text for column in labelled]
     counted = _counted(texts) or "ranks"
-    if not all(label.isdigit() for label in labels) or any(column.name == counted for column in columns):
+    if not all(map(str.isdigit, labels)) or any(column.name == counted for column in columns):
         counted = "setting"
-    places = [(label, row) for label in labels for row in range(len(rows))]
+    places = [(label, at) for label in labels for at in range(len(rows))]
     if counted != "setting":  # the ranks of each row below each other
         places.sort(key=lambda place: place[1])
     long = [Column(", ".join(dict.fromkeys(texts)), 0, counted, cells=tuple(labels[label] for label, _ in places))]
-    measured = [column.name for column in columns if column.name in MEASURED and not column.label]
-    for same in groups.values():
-        first = next(iter(same.values()))
+    for name in dict.fromkeys(column.name for column in labelled):
+        same = {plain(column.label): column for column in reversed(labelled) if column.name == name}
         cells = tuple(same[label].cells[at] if label in same else "" for label, at in places)
-        if not first.label:
-            cells = tuple(first.cells[at] for _, at in places)
-            first = first.named("other") if measured.count(first.name) == 1 and not first.by_user else first
-        long.append(replace(first, cells=cells))
-    return long, [rows[row] for _, row in places]
+        long.append(replace(next(column for column in labelled if column.name == name), cells=cells))
+    others = [column for column in columns if not column.label]
+    names = [column.name for column in others if column.name in MEASURED]
+    for column in others:
+        of_none = names.count(column.name) == 1 and not column.by_user
+        cells = tuple(column.cells[at] for _, at in places)
+        long.append(replace(column, name="other" if of_none else column.name, cells=cells))
+    return long, [rows[at] for _, at in places]

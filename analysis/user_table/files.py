@@ -24,9 +24,9 @@ from train.record import bounded, logs
 _BYTES = 32 * 2**20  # of one file, and of the files in a folder
 _FILES = 1000  # in a folder
 _UNPACKED = 4 * _BYTES  # of a workbook
-_ROWS, _COLUMNS, _CELLS = 50_000, 500, 500_000  # of one table
+_COLUMNS, _CELLS = 500, 500_000  # of one table, blank ones too
 _ALLOWED = "save the table as CSV, XLSX, JSON or Markdown"
-_TOO_LARGE = f"more than {_ROWS} rows, {_COLUMNS} columns or {_CELLS} cells: not a table of measurements"
+_TOO_LARGE = f"more than {_COLUMNS} columns or {_CELLS} cells, blank ones too: not a table of measurements"
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,17 @@ def read(path: Path) -> tuple[list[Grid], list[str]]:
     """
     grids: list[Grid] = []
     problems: list[str] = []
-    folder = path.is_dir()
     left = _BYTES
-    for file in _files(path) if folder else [path]:
+    for file in _files(path) if path.is_dir() else [path]:
         try:
-            data = _bytes(file, left, link=not folder)
+            data = _bytes(file, left, link=file == path)
             left -= len(data)
             grids += _grids(data, "standard input" if str(file) == "-" else str(file))
         except TableError as error:
             problems.append(str(error))
         except (ValueError, RecursionError, MemoryError, OverflowError, csv.Error) as error:
             problems.append(f"{file}: cannot be read: {error}: {_ALLOWED}")
-    if not folder:
+    if not path.is_dir():
         return grids, problems
     joined = grouped(grids, lambda grid: id(grid) if grid.log else (grid.rows[0].cells, grid.title, grid.decimal))
     return [
@@ -125,31 +124,27 @@ def _grids(data: bytes, source: str) -> list[Grid]:
     if runs:
         names = [*dict.fromkeys(name for row in runs for name in row if name != "line")]
         cells = ((row["line"], [str(row.get(name, "")) for name in names]) for row in runs)
-        return [_grid(source, [(0, names), *cells], decimal=".", log=True)]
+        return [replace(_grid(source, [(0, names), *cells], decimal="."), log=True)]
     text = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", re.sub(r"\r\n?", "\n", text))
     if not text.strip():
         raise TableError(f"{source}: it is empty")
-    if max(text.count(mark) for mark in ",;\t|[{") > _CELLS:
+    if max(map(text.count, ",;\t|[{")) > _CELLS:
         raise TableError(f"{source}: {_TOO_LARGE}")
     if text.lstrip()[0] in "[{" and (rows := _json_rows(text, source)):
-        return [_grid(source, rows, decimal=".")]
+        return [_grid(source, enumerate(rows), decimal=".")]
     return list(_markdown(text, source)) or [_separated(text, source)]
 
 
-def _grid(
-    source: str, rows: Iterable[tuple[int, Sequence[str]]], title: str = "", decimal: str = "", log: bool = False
-) -> Grid:
+def _grid(source: str, rows: Iterable[tuple[int, Sequence[str]]], title: str = "", decimal: str = "") -> Grid:
     """Return the rows that are not blank, each with its line, as a grid. Raises TableError for too many cells."""
     table: list[Row] = []
     count = 0
-    for number, (line, cells) in enumerate(rows):
-        row = Row(tuple(cells), source, line)
-        count += len(row.cells)  # blank ones too
-        width = len(trimmed(row.cells))
-        if number > _ROWS or width > _COLUMNS or len(table) * width > _CELLS or count > 4 * _CELLS:
-            raise TableError(f"{source}, line {line}: {_TOO_LARGE}; delete blank rows and columns")
-        table += [row] if any(row.cells) else []
-    return Grid(tuple(table), title, decimal, log)
+    for line, cells in rows:
+        count += max(1, len(cells))
+        if count > _CELLS or len(trimmed(cells)) > _COLUMNS:
+            raise TableError(f"{source}, line {line}: {_TOO_LARGE}")
+        table += [Row(tuple(cells), source, line)] if any(cells) else []
+    return Grid(tuple(table), title, decimal)
 
 
 def _decoded(data: bytes, source: str) -> str:
@@ -188,7 +183,7 @@ def _cell(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else str(value)
 
 
-def _json_rows(text: str, source: str) -> list[tuple[int, list[str]]]:
+def _json_rows(text: str, source: str) -> list[list[str]]:
     """Return the headers and rows of JSON records: a list of them, alone or under one key, or one a line; else [].
 
     Objects in a record are joined to it, with their name before those of their values.
@@ -208,7 +203,7 @@ def _json_rows(text: str, source: str) -> list[tuple[int, list[str]]]:
     frame = pd.json_normalize(content, sep=" ").astype(object)
     if frame.size > _CELLS:
         raise TableError(f"{source}: {_TOO_LARGE}")
-    return list(enumerate([list(map(str, frame)), *(list(map(_cell, row)) for row in frame.to_numpy().tolist())]))
+    return [list(map(str, frame)), *(list(map(_cell, row)) for row in frame.to_numpy().tolist())]
 
 
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)[\s#]*|\s*(\*\*[^*|]+\*\*[^|*.]{0,60}):?\s*")

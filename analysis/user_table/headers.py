@@ -1,30 +1,42 @@
-"""The contract of headers: the meaning of a column, its unit, and what COLUMNS= says of it."""
+"""The contract of headers: a column is a quantity with a unit and a scope, or unknown; and what COLUMNS= says of it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from analysis import TableError
 from analysis.user_table import numbers, units
 from analysis.user_table.numbers import Cell
-from analysis.user_table.units import CORE, NODE, RANK, Unit
+from analysis.user_table.units import CORE, NODE, PLAIN, RANK, Unit
 
 # The columns of a table in their order. A file may have these names as headers, and COLUMNS= assigns them.
 TEXT = ("model", "dataset", "gpu", "machine", "precision", "framework", "setting")
 SIZES = ("nodes", "ranks_per_node", "ranks", "batch_per_rank", "global_batch", "steps_per_rank", "epochs", "images")
 RATES = ("images_per_s_per_rank", "images_per_s")
 TIMES = ("init_s", "wall_s", "job_s", "epoch_s", "step_s")
-MEASURED = (*TIMES, *RATES, "speedup", "efficiency", "low", "high")
+RATIOS = ("speedup", "efficiency")
 COUNTS = ("repeat", "n")
-NAMES = (*TEXT, *SIZES, *MEASURED, *COUNTS)
+NAMES = (*TEXT, *SIZES, *TIMES, *RATES, *RATIOS, "low", "high", *COUNTS)
 UNUSED = "unused"
-_DIRECTIVES = {"decimal": (".", ","), "rows": ("repeats",), "scaling": ("weak", "strong")}
-_OF = {
-    "images_per_s": "of the whole job", "images_per_s_per_rank": "of one rank", "global_batch": "of all ranks",
-    "batch_per_rank": "of one rank",
+MEASURED = (*TIMES, *RATES, *RATIOS, "low", "high", "rate", "total", "cells")  # names and other meanings
+# What is measured, and the kinds of unit that its cells may have.
+KIND = dict.fromkeys((*RATES, "rate", "low", "high"), "rate") | dict.fromkeys(TIMES, "time")
+KIND |= dict.fromkeys(RATIOS, "ratio")
+UNIT_KINDS = {"rate": {"", "rate"}, "time": {"", "time"}, "ratio": {"", "ratio", "share"}, "count": {"", "count"}}
+# The names of a quantity by its scope, that which COLUMNS= is offered first in front; and the scope in words.
+SCOPES = {
+    "rate": {"job": "images_per_s", "rank": "images_per_s_per_rank"},
+    "batch": {"rank": "batch_per_rank", "job": "global_batch"},
+}
+SCOPE = {
+    "images_per_s": "of the whole job", "images_per_s_per_rank": "of one rank", "batch_per_rank": "of one rank",
+    "global_batch": "of all ranks",
 }  # fmt: skip
+AWKWARD = re.compile(r"""[,;="'$`\\!*]""")  # in COLUMNS=, or in a shell
+_ANSWERS = 7  # at most, to one question
+_DIRECTIVES = {"decimal": (".", ","), "rows": ("repeats",), "scaling": ("weak", "strong")}
 _OTHER_RATE = re.compile(r"([a-z][a-z0-9]*)_per_s(_per_rank)?")
 
 
@@ -33,34 +45,42 @@ class Column:
     """A column: its header, its number from 1 on, its meaning and its cells.
 
     name: of NAMES; or a meaning that the rest of the table must settle: "rate" and "batch" (of one rank or of all),
-    "time" (of what?), "total" (a time?), "cells", "threads", "condition"; or "other" if it is plainly none of them,
-    "part" of the time, "" if it is not known. by_user: whether COLUMNS= says it. label: the text of "*" in the pattern
-    that names it. why: what shows its meaning, if not its header. values: its cells in s, 1/s and fractions. work: what
-    its rates count.
+    "time" (of what?), "total" (a time?), "cells", "threads", "condition"; or "other" if it is plainly none of them, ""
+    if it is not known. unit: of its header, then that in which its cells were read. by_user: whether COLUMNS= says it.
+    label: the text of "*" in the pattern that names it. why: what shows its meaning, if not its header. values: its
+    cells in s, 1/s and fractions. key: what COLUMNS= calls it.
     """
 
     text: str
     number: int = 0
     name: str = ""
-    unit: Unit | None = None
+    unit: Unit = PLAIN
     by_user: bool = False
     label: str = ""
     why: str = ""
     cells: tuple[str, ...] = ()
     values: tuple[Cell, ...] = ()
-    unit_text: str = ""
-    work: str = ""
+    key: str = ""
 
     def __str__(self) -> str:
         """Return, for example, "'Global Throughput (img/s)' -> images_per_s, of the whole job"."""
-        parts = [displayed(self.name, self.work), _OF.get(self.name, ""), self.unit_text]
+        parts = [displayed(self.name, self.unit.work), SCOPE.get(self.name, ""), self.unit.text]
         return f"'{self.text}' -> {', '.join(filter(None, parts))}" + (f" ({self.why})" if self.why else "")
+
+    @property
+    def filled(self) -> list[str]:
+        """Return its cells that are not blank."""
+        return [cell for cell in self.cells if cell.strip("-–— ")]
 
     @property
     def numeric(self) -> bool:
         """Return whether all its cells are numbers, or blank."""
-        filled = [cell for cell in self.cells if cell.strip("-–— ")]
-        return bool(filled) and all(map(numbers.by_mark, filled))
+        return bool(self.filled) and all(map(numbers.by_mark, self.filled))
+
+    @property
+    def varies(self) -> bool:
+        """Return whether its cells differ."""
+        return len({*self.cells}) > 1
 
     def named(self, name: str, why: str = "") -> Column:
         """Return the column under another name, with the reason."""
@@ -69,7 +89,7 @@ class Column:
     def assigned(self, value: str, by_user: bool = True, label: str = "") -> Column:
         """Return the column with a name, and a unit behind it, as "wall_s min" or "tokens_per_s"."""
         name, _, unit_text = value.partition(" ")
-        unit = units.read(unit_text) if unit_text else self.unit
+        unit = units.read(unit_text) or self.unit if unit_text else self.unit
         if name not in NAMES and (other := _OTHER_RATE.fullmatch(name)):
             name, unit = f"images_per_s{other[2] or ''}", Unit("rate", work=units.work(other[1]), text=name)
         return replace(self, name="other" if name == UNUSED else name, unit=unit, by_user=by_user, label=label)
@@ -98,12 +118,20 @@ class Choices:
         """Return the name and unit that the user gives to a column, and the text that "*" stands for; "" for none."""
         whole = re.sub(r"\s+", " ", header).strip()
         for pattern, name in sorted(self.names.items(), key=lambda item: "*" in item[0]):
-            before, star, after = map(re.escape, pattern.partition("*"))
-            match = re.fullmatch(f"{before}(.+){after}" if star else before, whole, re.I)
+            match = re.fullmatch(re.escape(pattern).replace(r"\*", "(.+)", 1), whole, re.I)
             if match or pattern == str(number):
                 self.used.add(pattern)
-                return name, match[1].strip() if match and star else ""
+                return name, match[1].strip() if match and match.groups() else ""
         return "", ""
+
+
+class Question(Exception):
+    """A table with several readings; answers: the meaning of each, and what it adds to COLUMNS; without one, none."""
+
+    def __init__(self, text: str, answers: Sequence[tuple[str, str]] = ()) -> None:
+        """Keep the text and the first answers."""
+        super().__init__(text)
+        self.answers = answers[:_ANSWERS]
 
 
 def parse_choices(text: str) -> Choices:
@@ -114,10 +142,11 @@ def parse_choices(text: str) -> Choices:
         return Choices()
     for part in re.split(r"[,;](?=[^=]*=)", text) if text else ():
         header, separator, value = (part_text.strip() for part_text in part.rpartition("="))
-        name, key = value.partition(" ")[0], plain(header)
-        if (separator and value in _DIRECTIVES.get(key, ())) or (separator and key == "table" and not _is_name(name)):
+        key, name = plain(header), value.partition(" ")[0]
+        allowed = _is_name(name) or name == UNUSED
+        if separator and (value in _DIRECTIVES.get(key, ()) or (key == "table" and not allowed)):
             directives[key] = value
-        elif separator and header.strip("*") and (_is_name(name) or name == UNUSED):
+        elif separator and header.strip("*") and allowed:
             names[key] = value
         else:
             raise TableError(
@@ -126,6 +155,11 @@ def parse_choices(text: str) -> Choices:
                 "rows=repeats; scaling=weak or strong; table=TITLE"
             )
     return Choices(text.strip(), names, directives)
+
+
+def scoped(meaning: str) -> list[str]:
+    """Return the names that a meaning may have, by its scope; "rate" and "batch" have two."""
+    return [*SCOPES.get(meaning, {"": meaning}).values()]
 
 
 def plain(text: str) -> str:
@@ -137,57 +171,69 @@ def _is_name(name: str) -> bool:
     return name in NAMES or bool(_OTHER_RATE.fullmatch(name))
 
 
-# Words of a header that is plainly neither a size nor a speed of what was measured.
-_OTHER = re.compile(
+# Words of a header that is plainly neither a size nor a speed of what was measured, or only a part of a time.
+_OTHER = (
     r"\b(?:ideal|theoretical|expected|perfect|linear|target|predicted|estimated|projected|est|saved|savings?|reduction"
     r"|difference|diff|delta|gain|improvements?|change|increase|acc|accuracy|bleu|map|perplexity|loss|errors?|score|rmse"
-    r"|v?ram|memory|mem|[gm]i?b|bandwidth|(?:bus)?bw|mfu|hfu|util\w*|usage|power|watts?|energy|cost|price|temperature"
-    r"|std|stdev|stderr|variance|lr|seed|date|timestamp|commit|version|notes?|comments?|url|id|index|status)(?!\w)"
+    r"|v?ram|memory|mem|[kmgt]?bytes|[kmgt]i?b(?:its?)?|bandwidth|(?:bus)?bw|mfu|hfu|util\w*|usage|power|watts?|energy"
+    r"|cost|price|temperature|std|stdev|stderr|variance|lr|seed|date|timestamp|commit|version|notes?|comments?|url|id"
+    r"|index|status|comm|communication|sync\w*|all-?reduce|forward|backward|i/?o|overhead|loading|preprocess\w*|eval\w*"
+    r"|test|validation|val|infer\w*|broadcast|comput(?:e|ation|ing)|checkpoint\w*|wait\w*|idle|compil\w*|p\d\d"
+    r"|warm ?-?up|serial|converge\w*|quality)(?!\w)"
 )
-_PART = re.compile(
-    r"\b(?:comm|communication|sync\w*|all-?reduce|forward|backward|i/?o|overhead|loading|preprocess\w*|eval\w*|test"
-    r"|validation|val|infer\w*|broadcast|comput(?:e|ation|ing)|checkpoint\w*|wait\w*|idle|compil\w*|p\d\d|warm ?-?up"
-    r"|serial|converge\w*|quality)(?!\w)"
-)
-_BYTES = re.compile(r"[KMGT]?i?[Bb](?:ytes|its?)?")
-_TOTAL = r"\b(?:total|global|overall|aggregated?|combined|cluster|system|effective)\b"
+_ALL = r"\b(?:total|global|overall|aggregated?|combined|cluster|system|effective|gbsz?)\b"
 _EACH = rf"(?:\bper[ -]?|/ ?|\beach )(?:{RANK}|{CORE})\b|\blocal\b"
 _COUNT = r"(?:num(?:ber)? (?:of )?|no\.? |# ?|total )?"
 _TIME = r"\b(?:time|duration|elapsed|run ?time|wall ?(?:time|clock)?|makespan)\b"
 _PACE = r"\b(?:throughput|speed|rate|performance|perf)\b"
-_BATCH = r"\b(?:batch|minibatch)(?: ?size)?\b|\b[gl]?bsz?\b"
-_MEAN = r"(?:mean|average|median)? ?(?:train(?:ing)?)?"  # above a unit of time
-_STEP = r"\b(?:steps?|iter(?:ation)?s?|(?:mini)?batch)\b"
-_WHOLE = {  # headers that are one of these phrases
-    "ranks": rf"{_COUNT}(?!per )(?:[a-z0-9-]+ )?{RANK}(?: (?:num(?:ber)?|count|cards))?|n ?p|n?procs|p|world size",
-    "nodes": rf"{_COUNT}(?:[a-z0-9-]+ )?{NODE}(?: (?:num(?:ber)?|count))?",
-    "ranks_per_node": rf"{_COUNT}(?:{RANK}|{CORE})(?: num(?:ber)?)? ?(?:/|per) ?{NODE}|ppn|rpn",
-    "threads": rf"{_COUNT}(?:[a-z]+ )?{CORE}(?: count)?|omp num threads|nthreads",
-    "n": r"repeats|repetitions|runs|n runs",
-    "repeat": r"repeat|run|trial|repetition|launch",
-    "low": r"low|lower",
-    "high": r"high|upper",
-    "epochs": rf"{_COUNT}epochs?",
-    "steps_per_rank": rf"{_COUNT}(?:train(?:ing)? )?(?:steps|iterations)(?: ?(?:per|/) ?{RANK})?",
-    "images": rf"{_COUNT}(?:train(?:ing)? )?(?:images|samples|examples)",
-    "total": "total",
-    "wall_s": "train|training",
-    "model": r"models?|networks?|arch(?:itecture)?|backbone|model (?:name|size)",
-    "dataset": r"data ?-?sets?|data|input",
-    "gpu": r"accelerator|device|hardware|(?:gpu|device|accelerator) (?:type|model|name)",
-    "machine": r"machine|cluster|system|platform|host|(?:instance|node) type",
-    "precision": r"precision|dtype|amp|data ?type",
-    "framework": r"frameworks?|library|backend|software|implementation",
-    "condition": r"n|m|k|(?:\w+ )*(?:size|length|len|resolution|grid|dimension)",
-}
+_IN_BRACKETS = ("speedup", "other")  # words in brackets count for these too
+_NONE, _ANY = ("",), ("", "time", "rate", "share", "ratio")
+# Meanings, the kinds of unit that they have, and their words. The first that fits counts.
+_MEANINGS = (
+    ("efficiency", _ANY, r"\beff(?:iciency)?\b|\b(?:of|vs) (?:linear|ideal)"),
+    ("speedup", ("", "ratio"), r"^[^(]*\bscal(?:ing|ability)\b"),
+    ("speedup", _ANY, r"^(?!.*ideal).*\bspeed[ -]?ups?\b"),
+    ("other", _ANY, _OTHER),
+    ("condition", _NONE, r"\bmicro ?batch"),
+    ("batch", _NONE, r"^[^=]*(?:\b(?:mini)?batch(?: ?size)?\b|\b[gl]?bsz?\b)[^=]*$"),
+    ("rate", ("rate",), ""),
+    ("rate", _NONE, _PACE),
+    ("init_s", ("time",), r"\b(?:init\w*|start ?-?up|set ?-?up)\b"),
+    ("epoch_s", ("time",), r"\bepochs?\b"),
+    ("step_s", ("time",), r"\b(?:steps?|iter(?:ation)?s?|(?:mini)?batch)\b"),
+    ("job_s", ("time",), r"^(?!.*train).*\btotal\b"),
+    ("wall_s", ("time",), rf"{_TIME}|^(?:mean|average|median)? ?(?:train(?:ing)?)?$"),
+    ("time", ("time",), ""),
+    ("ranks", _ANY, rf"^{_COUNT}(?!per )(?:[a-z0-9-]+ )?{RANK}(?: (?:num(?:ber)?|count|cards))?$"),
+    ("ranks", _ANY, r"^(?:n ?p|n?procs|p|world size)$"),
+    ("nodes", _ANY, rf"^{_COUNT}(?:[a-z0-9-]+ )?{NODE}(?: (?:num(?:ber)?|count))?$"),
+    ("ranks_per_node", _ANY, rf"^(?:{_COUNT}(?:{RANK}|{CORE})(?: num(?:ber)?)? ?(?:/|per) ?{NODE}|ppn|rpn)$"),
+    ("threads", _ANY, rf"^(?:{_COUNT}(?:[a-z]+ )?{CORE}(?: count)?|omp num threads|nthreads)$"),
+    ("n", _ANY, r"^(?:repeats|repetitions|runs|n runs)$"),
+    ("repeat", _ANY, r"^(?:repeat|run|trial|repetition|launch)$"),
+    ("low", _ANY, r"^low(?:er)?$"),
+    ("high", _ANY, r"^(?:high|upper)$"),
+    ("epochs", _ANY, rf"^{_COUNT}epochs?$"),
+    ("steps_per_rank", _ANY, rf"^{_COUNT}(?:train(?:ing)? )?(?:steps|iterations)(?: ?(?:per|/) ?{RANK})?$"),
+    ("images", _ANY, rf"^{_COUNT}(?:train(?:ing)? )?(?:images|samples|examples)$"),
+    ("total", _ANY, "^total$"),
+    ("wall_s", _ANY, "^train(?:ing)?$"),
+    ("model", _ANY, r"^(?:models?|networks?|arch(?:itecture)?|backbone|model (?:name|size))$"),
+    ("dataset", _ANY, r"^(?:data ?-?sets?|data|input)$"),
+    ("gpu", _ANY, r"^(?:accelerator|device|hardware|(?:gpu|device|accelerator) (?:type|model|name))$"),
+    ("machine", _ANY, r"^(?:machine|cluster|system|platform|host|(?:instance|node) type)$"),
+    ("precision", _ANY, r"^(?:precision|dtype|amp|data ?type)$"),
+    ("framework", _ANY, r"^(?:frameworks?|library|backend|software|implementation)$"),
+    ("condition", _ANY, r"^(?:n|m|k|(?:\w+ )*(?:size|length|len|resolution|grid|dimension))$"),
+)
 
 
-def read(text: str, number: int, choices: Choices, cells: tuple[str, ...] = ()) -> Column:
+def read(text: str, number: int, choices: Choices) -> Column:
     """Return a column with the meaning of its header."""
     value, label = choices.name(text, number)
     phrase, unit = _without_unit(_phrase(text))
+    column = Column(text, number, _meaning(phrase, unit), unit)
     kit = re.sub(r"\W+", "_", plain(text))
-    column = Column(text, number, _name(phrase, unit), unit, cells=cells)
     return column.assigned(value or kit, bool(value), label) if value or _is_name(kit) else column
 
 
@@ -199,7 +245,7 @@ def _phrase(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip(" :.,")
 
 
-def _without_unit(phrase: str) -> tuple[str, Unit | None]:
+def _without_unit(phrase: str) -> tuple[str, Unit]:
     """Return the words of a header in lower case without a unit in brackets or at the end, and the unit."""
     for match in re.finditer(r"[(\[]([^()\[\]]*)[)\]]", phrase):
         if (unit := units.read(match[1])) and unit.kind not in ("count", ""):
@@ -213,40 +259,24 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
                 return (phrase.lower() if unit.per else rest), unit
             if unit and unit.kind in ("share", "time") and end == len(words) and (unit.per or len(phrase) > 2):
                 return rest.removesuffix(" in"), unit
-    return phrase.lower(), None
+    return phrase.lower(), PLAIN
 
 
-def _name(phrase: str, unit: Unit | None) -> str:
-    """Return the name of a header with these words and this unit: the first that fits."""
-    unit = unit or Unit("")
-    words = re.sub(r"\([^()]*\)", "", phrase).strip()
-    of_bytes, pace = _BYTES.fullmatch(unit.work), re.search(_PACE, words)
-    each, total = unit.per == "rank" or re.search(_EACH, phrase), re.search(_TOTAL, phrase)
-    batch = re.search(_BATCH, words) and unit.kind in ("", "count") and "=" not in words
-    rate = unit.kind == "rate" or (pace and unit.kind == "")
-    named_time = re.search(_TIME, words)
-    time = unit.kind == "time" or named_time
-    meanings = (
-        ("efficiency", re.search(r"\beff(?:iciency)?\b|\b(?:of|vs) (?:linear|ideal)", words)),
-        ("speedup", unit.kind in ("", "ratio") and re.search(r"\bscal(?:ing|ability)\b", words)),
-        ("speedup", re.search(r"\bspeed[ -]?ups?\b", phrase) and "ideal" not in phrase),
-        ("other", re.search(_OTHER, phrase if of_bytes else f"{phrase} {unit.work.lower()}")),
-        ("other", of_bytes and not re.search(_PACE, phrase)),
-        ("part", re.search(_PART, phrase)),
-        ("condition", batch and "micro" in words),
-        ("batch_per_rank", batch and each),
-        ("global_batch", batch and (total or re.search(r"\bgbsz?\b", phrase))),
-        ("batch", batch),
-        ("other", rate and unit.per == "node"),
-        ("images_per_s_per_rank", rate and each),
-        ("images_per_s", rate and total),
-        ("rate", rate),
-        ("init_s", time and re.search(r"\b(?:init\w*|start ?-?up|set ?-?up)\b", words)),
-        ("epoch_s", time and (unit.per == "epoch" or re.search(r"\bepochs?\b", words))),
-        ("step_s", time and (unit.per == "step" or re.search(_STEP, words))),
-        ("job_s", time and re.search(r"\btotal\b", words) and "train" not in words),
-        ("wall_s", named_time or (time and re.fullmatch(_MEAN, words))),
-        ("time", time),
-        *((name, re.fullmatch(pattern, words)) for name, pattern in _WHOLE.items()),
+def _meaning(phrase: str, unit: Unit) -> str:
+    """Return the name of a header with these words and this unit, with its scope if it says it."""
+    words = f"{re.sub(r'[(][^()]*[)]', '', phrase).strip()} {unit.per if unit.kind == 'time' else ''}".strip()
+    kind = unit.kind or ("time" if re.search(_TIME, words) else "")
+    whole = phrase if re.search(_PACE, words) else f"{phrase} {unit.work.lower()}"  # "GB/s" is a bandwidth alone
+    name = next(
+        (
+            name
+            for name, kinds, pattern in _MEANINGS
+            if kind in kinds and re.search(pattern, whole if name in _IN_BRACKETS else words)
+        ),
+        "",
     )
-    return next((name for name, fits in meanings if fits), "")
+    if name == "rate" and unit.per == "node":
+        return "other"
+    each = unit.per == "rank" or re.search(_EACH, phrase)
+    scope = "rank" if each else "job" if re.search(_ALL, phrase) else ""
+    return SCOPES.get(name, {}).get(scope, name)

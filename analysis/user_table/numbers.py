@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from analysis.user_table import units
-from analysis.user_table.units import TIME, Unit
+from analysis.user_table.units import PLAIN, TIME, Unit
 
 _LONGEST = 120  # characters of a number
 _GROUPS = {".": ",'’ _", ",": ".'’ _"}  # by decimal mark, the marks between thousands
@@ -19,16 +19,13 @@ _CLOCK = re.compile(r"(?:(\d+)(?:-| days?, ))?(\d+):(\d{2})(?::(\d{2}(?:\.\d+)?)
 _PART = re.compile(rf"(\d+(?:\.\d+)?) ?({TIME})(?![a-z])[ ,]*", re.I)
 
 
-_PLAIN = Unit("")
-
-
 @dataclass(frozen=True)
 class Number:
     """A printed number: half_unit is how far rounding can have moved it."""
 
     value: float
     half_unit: float = 0.0
-    unit: Unit = _PLAIN
+    unit: Unit = PLAIN
 
     def times(self, factor: float) -> Number:
         """Return the number in another unit."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -12,11 +11,10 @@ import pandas as pd
 from analysis import TableError
 from analysis.table import schema
 from analysis.user_table import columns as user_columns
-from analysis.user_table import files, headers, quantities, sizes, tidy
+from analysis.user_table import files, headers, meanings, quantities, tidy
 from analysis.user_table.assembly import Assembly
-from analysis.user_table.columns import NotATable
 from analysis.user_table.files import Grid
-from analysis.user_table.headers import TEXT, Choices, Column, displayed
+from analysis.user_table.headers import TEXT, Choices, Column, Question, displayed
 
 
 @dataclass(frozen=True)
@@ -31,18 +29,17 @@ class UserTable:
     """
 
     path: str
-    runs: pd.DataFrame
-    rounding: pd.DataFrame
-    readings: tuple[Column, ...] = ()
-    notes: tuple[str, ...] = ()
+    runs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    rounding: pd.DataFrame = field(default_factory=pd.DataFrame)
+    readings: Sequence[Column] = ()
+    notes: Sequence[str] = ()
     published: pd.DataFrame | None = None
-    title: str | None = None
     unread_times: bool = False
 
     @property
     def scales(self) -> bool:
         """Return whether it has several numbers of ranks."""
-        return self.published is not None or ("ranks" in self.runs and self.runs["ranks"].nunique() > 1)
+        return self.published is not None or self.runs["ranks"].nunique() > 1
 
     @property
     def interpretation(self) -> list[str]:
@@ -58,7 +55,7 @@ class UserTable:
 
     def shown(self) -> pd.DataFrame:
         """Return its runs to read: rates under the name of what they count, without columns that repeat others."""
-        runs = self.runs.drop(columns=[name for name in ("file", "line", "scaling") if name in self.runs])
+        runs = self.runs.drop(columns=["file", "line", "scaling"])
         work = runs.pop("work")
         if work.nunique() == 1:
             return runs.rename(columns={name: displayed(name, work.iloc[0]) for name in map(str, runs)})
@@ -75,29 +72,30 @@ def read(path: Path, columns_text: str = "") -> UserTable:
     if title := choices.directives.get("table", "").lower():
         grids = [grid for grid in grids if title in grid.title.lower()]
         problems += [] if grids else [f"{path}: no table with '{title}' in its title"]
-    parts: list[UserTable] = []
+    tables: list[tuple[Grid, UserTable]] = []
     questions: list[str] = []
-    others: list[str] = []
+    others: list[tuple[Grid, str]] = []
     for grid in grids:
         try:
-            parts.append(_published(grid) or _read(grid, choices, alone=len(grids) == 1 or grid.log))
-        except NotATable as error:
-            others.append(str(error))
-        except TableError as error:
-            questions.append(str(error))
+            tables.append((grid, _published(grid) or _read(grid, choices, alone=len(grids) == 1 or grid.log)))
+        except Question as question:
+            answers = [f"  {meaning}: {choices.adding(answer)}" for meaning, answer in question.answers]
+            text = "\n".join([f"{grid.place}: {question}", *answers])
+            questions += [text] if answers else []
+            others += [] if answers else [(grid, text)]
     problems += [f"{path}: COLUMNS names '{name}', which is no header here" for name in {*choices.names} - choices.used]
-    scaling = [part for part in parts if part.scales]
+    scaling = [(grid, table) for grid, table in tables if table.scales]
     if not scaling and questions:
-        more = f"{len(questions) - 1} other tables ask too; for one alone add table=TITLE" if questions[1:] else ""
-        raise TableError("\n".join(filter(None, [questions[0], more, *problems])))
-    if not parts:
-        raise TableError("\n".join([*problems, *others][:3]) or f"{path}: no table")
+        more = [f"{len(questions) - 1} other tables ask too; for one alone add table=TITLE"] if questions[1:] else []
+        raise TableError("\n".join([questions[0], *more, *problems]))
+    if not tables:
+        raise TableError("\n".join([*problems, *(text for _, text in others)][:3]) or f"{path}: no table")
     if scaling:
-        others += [f"{part.path}, line {part.runs['line'].iloc[0]}" for part in parts if not part.scales]
-        parts = scaling
-    lines = ", ".join(re.findall(r", line (\d+)", " ".join(text.split(": ")[0] for text in others)))
+        others += [(grid, "") for grid, table in tables if not table.scales]
+    lines = ", ".join(str(grid.rows[0].line) for grid, _ in others)
     notes = [f"{path}: {len(others)} other tables (lines {lines}) are no scaling tables: not used"] if others else []
-    return _together(str(path), parts, [*notes, *problems, *questions], several=len(parts) + len(questions) > 1)
+    several = len(scaling or tables) + len(questions) > 1
+    return _together(str(path), scaling or tables, [*notes, *problems, *questions], several)
 
 
 def _published(grid: Grid) -> UserTable | None:
@@ -108,48 +106,42 @@ def _published(grid: Grid) -> UserTable | None:
     if wrong := [row for row in grid.rows if len(row.cells) != len(head)]:
         raise TableError(f"{wrong[0].source}, line {wrong[0].line}: not as many cells as headers ({len(head)})")
     frame = pd.DataFrame([row.cells for row in grid.rows[1:]], columns=head, dtype=str)
-    published = schema.check(schema.with_half_units(frame), grid.rows[0].source)
-    return UserTable(grid.rows[0].source, pd.DataFrame(), pd.DataFrame(), published=published)
-
-
-def _together(path: str, parts: Sequence[UserTable], notes: Sequence[str], several: bool) -> UserTable:
-    """Return the tables as one; if there are several, each has its title as a setting, but runs of logs."""
-    titles = [part.title for part in parts]
-    tables = []
-    for part in parts:
-        runs = part.runs
-        if several and part.title is not None:
-            label = part.title if titles.count(part.title) == 1 else f"{part.title} {runs['place'].iloc[0]}".strip()
-            setting = runs.get("setting", pd.Series("", runs.index)).astype(str)
-            runs = runs.assign(setting=(label + " " + setting).str.strip())
-        tables.append(runs)
-    runs = pd.concat(tables, ignore_index=True)
-    rounding = pd.concat([part.rounding for part in parts], ignore_index=True)
-    runs = runs.fillna({name: "" for name in runs if name in (*TEXT, "work", "scaling")})
-    readings = {(column.text, column.name): column for part in parts for column in part.readings}
-    all_notes = dict.fromkeys([*(note for part in parts for note in part.notes), *notes])
-    tidy_parts = [part.published for part in parts if part.published is not None]
-    published = pd.concat(tidy_parts, ignore_index=True) if tidy_parts else None
-    unread_times = any(part.unread_times for part in parts)
-    return UserTable(path, runs, rounding, tuple(readings.values()), tuple(all_notes), published, None, unread_times)
+    return UserTable(grid.rows[0].source, published=schema.check(schema.with_half_units(frame), grid.rows[0].source))
 
 
 def _read(grid: Grid, choices: Choices, alone: bool) -> UserTable:
-    """Return one table. Raises Question if it has several readings, NotATable if it is no scaling table.
-
-    alone: whether it is the only one; else it needs several numbers of ranks.
-    """
+    """Return one table. Raises Question if it has several readings, or none."""
     columns, rows, notes = user_columns.read(grid, choices)
-    columns = sizes.resolved(columns, grid.place, choices)
-    if not alone and all(len({*column.cells}) == 1 for column in columns if column.name in ("ranks", "nodes")):
-        raise NotATable(f"{grid.place}: one number of ranks alone")
-    columns = quantities.chosen(columns, grid.place, choices)
+    columns = meanings.resolved(columns, alone)
     numeric, bad_cells = quantities.read(columns, grid, rows, choices)
     assembly = Assembly(grid, choices, rows, numeric, [*notes, *bad_cells])
     assembly.settings(columns)
     assembly.scopes()
     runs, rounding, readings = assembly.result()
-    title = None if grid.log else grid.title
+    return UserTable(grid.rows[0].source, runs, rounding, readings, assembly.notes, unread_times=assembly.unread_times)
+
+
+def _together(path: str, tables: Sequence[tuple[Grid, UserTable]], notes: Sequence[str], several: bool) -> UserTable:
+    """Return tables as one; if there are several, each has its title as a setting, but runs of logs."""
+    titles = [grid.title for grid, _ in tables]
+    parts = []
+    for grid, table in tables:
+        runs = table.runs
+        if several and table.published is None and not grid.log:
+            title = grid.title if titles.count(grid.title) == 1 else f"{grid.title} {runs['place'].iloc[0]}"
+            runs = runs.assign(
+                setting=[f"{title} {setting}".strip() for setting in runs.get("setting", [""] * len(runs))]
+            )
+        parts.append(runs)
+    runs = pd.concat(parts, ignore_index=True)
+    runs = runs.fillna({name: "" for name in runs if name in (*TEXT, "work", "scaling")})
+    published = [table.published for _, table in tables if table.published is not None]
     return UserTable(
-        grid.rows[0].source, runs, rounding, tuple(readings), tuple(assembly.notes), None, title, assembly.unread_times
+        path,
+        runs,
+        pd.concat([table.rounding for _, table in tables], ignore_index=True),
+        list({(column.text, column.name): column for _, table in tables for column in table.readings}.values()),
+        tuple(dict.fromkeys([*(note for _, table in tables for note in table.notes), *notes])),
+        pd.concat(published, ignore_index=True) if published else None,
+        any(table.unread_times for _, table in tables),
     )

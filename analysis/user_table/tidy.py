@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import pandas as pd
 
@@ -32,16 +31,15 @@ def tidy(runs: pd.DataFrame, rounding: pd.DataFrame, stated: Collection[str], pa
     identity = _identity(runs)
     parts = [pd.DataFrame()]
     for name, (quantity, kind) in quantities.items():
-        if name in runs and (values := _own_base(runs, name).dropna().astype(float)).size:
-            half = rounding[name].reindex(values.index) if name in rounding and kind != "planned" else float("nan")
-            described = schema.quantity(quantity)
-            unit: Any = described.unit if described else "epochs"
-            if unit == "images/s":  # of what its rates count
-                unit = runs["work"].loc[values.index].replace("", "images") + "/s"
-            rows = identity.loc[values.index].assign(quantity=quantity, value=values, unit=unit, half_unit=half)
-            parts.append(rows.assign(kind=kind))
+        if name not in runs or (values := _own_base(runs, name).dropna()).empty:
+            continue
+        rows = identity.loc[values.index].assign(quantity=quantity, value=values, kind=kind)
+        unit = schema.QUANTITIES[quantity].unit
+        rows["unit"] = runs["work"].replace("", "images") + "/s" if unit == "images/s" else unit  # what its rates count
+        rounded = name in rounding and kind != "planned"
+        parts.append(rows.assign(half_unit=rounding[name] if rounded else float("nan")))
     rows = pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
-    return schema.check(rows.reindex(columns=[column.name for column in schema.COLUMNS]).astype(object), path)
+    return schema.check(rows.reindex(columns=[column.name for column in schema.COLUMNS]), path)
 
 
 def _own_base(runs: pd.DataFrame, name: str) -> pd.Series:
@@ -58,24 +56,24 @@ def _own_base(runs: pd.DataFrame, name: str) -> pd.Series:
 
 def settings(runs: pd.DataFrame) -> pd.Series:
     """Return the setting of each run without model, data and machine: framework, precision, other settings."""
-    texts = [runs[name].astype(str) for name in ("framework", "precision", "setting") if name in runs]
-    joined = [" ".join(filter(None, row)) for row in zip(*texts, strict=True)] if texts else ""
-    return pd.Series(joined, runs.index, dtype=object)
+    return _joined(runs, "framework", "precision", "setting")
+
+
+def _joined(runs: pd.DataFrame, *names: str) -> pd.Series:
+    """Return the texts of these columns of each run, with blanks between them."""
+    rows = runs[[name for name in names if name in runs]].astype(object).fillna("").to_numpy()
+    return pd.Series([" ".join(filter(None, map(str, row))) for row in rows], runs.index, dtype=object)
 
 
 def _identity(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the columns of a tidy row that identify its run; the setting is part of the model."""
-    text = {name: runs[name].fillna("").astype(str) if name in runs else "" for name in ("dataset", "gpu", "machine")}
-    model = runs.get("model", pd.Series("", runs.index)).fillna("").astype(str)
-    sizes = {name: runs[name].where(runs[name] % 1 == 0) for name in _SIZES if name in runs}
     key = [name for name in (*TEXT, "nodes", "ranks_per_node", "ranks", "batch_per_rank") if name in runs]
     same = runs.groupby(key, dropna=False)["line"]
-    frame = pd.DataFrame("", runs.index, [column.name for column in schema.COLUMNS], dtype=object)
-    frame = frame.assign(
-        source="published", place=runs["place"], model=(model + " " + settings(runs)).str.strip(), **text,
-        repeat=same.cumcount().where(same.transform("size") > 1), **dict.fromkeys([*_SIZES, "threads_per_rank"]),
-    )  # fmt: skip
-    whole = [*sizes, "repeat"]
-    frame = frame.assign(**sizes)
-    frame[whole] = frame[whole].astype("Int64").astype(object).where(frame[whole].notna(), None)
-    return frame
+    sizes = runs.reindex(columns=_SIZES)
+    return sizes.where(sizes % 1 == 0).assign(
+        **{name: _joined(runs, name) for name in ("dataset", "gpu", "machine")},
+        model=_joined(runs, "model", "framework", "precision", "setting"),
+        source="published",
+        place=runs["place"],
+        repeat=same.cumcount().where(same.transform("size") > 1),
+    )

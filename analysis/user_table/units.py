@@ -45,7 +45,8 @@ class Unit:
     text: str = ""
 
 
-_EXACT = {"": Unit("")} | {name: Unit("", factor) for name, factor in SCALES.items()}
+PLAIN = Unit("")
+_EXACT = {"": PLAIN} | {name: Unit("", factor) for name, factor in SCALES.items()}
 _EXACT |= dict.fromkeys(("%", "percent"), Unit("share", 0.01)) | dict.fromkeys(("x", "×", "times"), Unit("ratio"))
 _EXACT |= {name: Unit("time", factor) for name, factor in (CLOCKS | {"h:mm:ss": 1.0, "hh:mm:ss": 1.0}).items()}
 

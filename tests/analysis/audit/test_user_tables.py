@@ -115,12 +115,6 @@ def test_a_speedup_of_a_time_that_is_not_used_is_no_fault(tmp_path):
     assert {(finding.rule, finding.severity) for finding in result} <= {("speedup_from_times", "note")}
 
 
-def test_rules_that_want_something_say_what(tmp_path):
-    _, notes = user_tables.read(read(tmp_path, "GPUs,speedup\n1,1\n2,1.9\n"))
-    assert any("stated_speedup (no speedups beside rates)" in note for note in notes)
-    assert "rules that ran: beyond_ideal" in notes
-
-
 # By rule and header: rows and the expected finding. Each fault has the same table without it.
 CASES = {
     ("rate_times_time", "GPUs,batch per GPU,images/s,step time (s)"): {

@@ -49,6 +49,12 @@ READ = [
     ("both marks in one column", "ranks\timages_per_s\n1\t1,180.5\n2\t2,290\n", "", {"images_per_s": [1180.5, 2290]}),
     ("a decimal comma in another column", "ranks;images_per_s;step_s\n1;1.180;2,5\n2;2.290;3,5\n", "",
      {"images_per_s": [1180, 2290]}),
+    ("decimal commas between semicolons", "GPUs;img/s;time\n1;1234,5;2058,2\n2;2345,6;1083,2\n", "",
+     {"images_per_s": [1234.5, 2345.6], "wall_s": [2058.2, 1083.2]}),
+    ("dots between thousands", "GPUs;img/s\n1;1.234,5\n2;2.345,6\n", "", {"images_per_s": [1234.5, 2345.6]}),
+    ("separators at the end, blank rows", "GPUs,img/s,\n1,100,\n\n,,\n2,190,\n", "", {"images_per_s": [100, 190]}),
+    ("footnote marks, a repeated header", "GPUs,img/s\n1,100*\nGPUs,img/s\n2,190 [1]\n", "",
+     {"images_per_s": [100, 190]}),
     ("a range behind a number", "GPUs,img/s\n1,100 ± 3\n2,190 ± 5\n", "", {"images_per_s": [100, 190]}),
     ("a speedup below the ranks of two labels", "ranks,A (s),B (s),speedup\n1,10,5,1\n2,10,6,0.83\n", "* (s)=wall_s",
      {"wall_s": [10, 10, 5, 6]}),
@@ -102,7 +108,7 @@ ASKED = [
     ("GPUs,speedup A,speedup B,A to B speedup\n1,1,1,1.5\n2,1.9,1.8,1.6\n", "several columns are speedup",
      ["speedup *=speedup,A to B speedup=unused", "speedup B=unused,A to B speedup=unused",
       "speedup A=unused,A to B speedup=unused", "speedup A=unused,speedup B=unused"]),
-    ("Model,1 GPU,2 GPUs\na,100,190\n", "what do the cells below the ranks say?",
+    ("Model,1 GPU,2 GPUs\na,100,190\n", "no column of a known rate, time, speedup or efficiency: is it",
      ["cells=images_per_s", "cells=images_per_s_per_rank", "cells=wall_s", "cells=speedup"]),
     ("GPUs,layers,img/s\n1,18,100\n2,18,190\n1,50,40\n2,50,75\n", "no column distinguishes them",
      ["rows=repeats", "layers=setting"]),
@@ -131,10 +137,10 @@ def test_a_question_has_an_answer_for_each_reading(tmp_path, text, question, ans
     [
         (
             "a,b\n1,2\n",
-            "no column of ranks (GPUs, workers, processes, or nodes and GPUs per node); its headers are 'a'",
+            "no column of ranks (GPUs, workers, processes, or nodes and GPUs per node): its headers are 'a'",
         ),
-        ("GPUs,comm,loss\n1,2,3\n2,3,4\n", "no column of a rate, a time, a speedup or an efficiency; its headers are"),
-        ("nodes,comm (ms)\n1,2\n2,3\n", "no column of a rate, a time"),
+        ("GPUs,comm,loss\n1,2,3\n2,3,4\n", "no column of a known rate, time, speedup or efficiency: its headers are"),
+        ("nodes,comm (ms)\n1,2\n2,3\n", "no column of a known rate"),
         ("GPUs,img/s\n1,fast\n", "no row can be used"),
         ("GPUs,img/s\n2M/8G,100\n4M/8G,190\n", "no column of ranks"),
         ('"1,2\n', "no table that is known"),
@@ -162,7 +168,9 @@ def test_columns_that_name_no_header_are_reported(tmp_path):
 
 
 def test_rows_that_are_left_out_are_named(tmp_path):
-    notes = read(tmp_path, "ranks,images_per_s\n1,100\n2,190,3\nx,5\nTotal,290\n8\n4,OOM\n2,190\n").notes
+    notes = read(
+        tmp_path, "ranks,images_per_s\n1,100\n2,190,3\nx,5\nTotal,290\n8\n4,OOM\n2,-5\n2,1e20\n2,12 W\n2,190\n"
+    ).notes
     where = f"{tmp_path / 't.csv'}"
     assert notes == (
         f"{where}, line 3: 3 cells, and 2 headers; the row is left out",
@@ -170,7 +178,10 @@ def test_rows_that_are_left_out_are_named(tmp_path):
         f"{where}, line 4, column 'ranks': 'x' is not a number",
         f"{where}, line 5, column 'ranks': 'Total' is not a number",
         f"{where}, line 7, column 'images_per_s': 'OOM' is not a number",
-        f"{where}: left out, without ranks or a measurement: lines 4, 5, 7",
+        f"{where}, line 8, column 'images_per_s': -5 given, must be more than 0",
+        f"{where}, line 9, column 'images_per_s': 1e20 given, must be between 1e-09 and 1e+15",
+        f"{where}, line 10, column 'images_per_s': '12 W' is not a number",
+        f"{where}: left out, without ranks or a measurement: lines 4, 5, 7, 8, 9, 10",
     )
 
 
