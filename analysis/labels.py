@@ -1,11 +1,11 @@
 """Labels: names of models, distinctions between series, numbers of repeats, notes below a figure, ticks of an axis."""
 
 import math
-import textwrap
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.documents import counted
 from analysis.table import controls
@@ -109,28 +109,26 @@ def figure_note(local: pd.DataFrame, scaling: bool = True, stacked: bool = False
         lines += [emulated, "images: " + image_sizes(local[local["cpu_quota_per_node"].notna()])]
         if local["quantity"].eq("wall_s").any():
             lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]
-    return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in lines)
+    return "\n".join(lines)
 
 
 def _interval_remarks(local: pd.DataFrame) -> list[str]:
     """Return what the intervals and dots of a figure are, and which points have none."""
-    in_rounds = local[local["round"].notna()]
-    if len(in_rounds):
-        is_single_launch = in_rounds.groupby("series")["record"].nunique().min() == 1
-        within = (
-            " between rounds (repeatability), not between launches" if is_single_launch else between_launches(local)
-        )
-        return [f"bars: 95 % interval{within}", "dots: rounds"]
+    if local["round"].notna().any():
+        return [f"bars: 95 % interval {variation(local)}", "dots: rounds"]
     points = local.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
     has_few = bool(points["record"].nunique().min() < intervals.MIN_VALUES)
     return ["bars: 95 % interval"] + [f"none of fewer than {intervals.MIN_VALUES} launches"] * has_few
 
 
-def between_launches(local: pd.DataFrame) -> str:
-    """Return which launches in rounds an interval is about: " between launches within 11 min", from first to last."""
-    begun = pd.to_datetime(local.loc[local["round"].notna(), "started_at"], utc=True, format="ISO8601", errors="coerce")
+def variation(local: pd.DataFrame) -> str:
+    """Return the variation that intervals of launches in rounds are about: "between launches within 11 min"."""
+    in_rounds = local[local["round"].notna()]
+    if in_rounds.groupby("series")["record"].nunique().min() == 1:
+        return "between rounds (repeatability), not between launches"
+    begun = pd.to_datetime(in_rounds["started_at"], utc=True, format="ISO8601", errors="coerce")
     span_s = (begun.max() - begun.min()).total_seconds()
-    return " between launches" + (f" within {duration(span_s)}" if span_s > 0 else "")
+    return "between launches" + (f" within {duration(span_s)}" if span_s > 0 else "")
 
 
 def rounds_left_out(local: pd.DataFrame) -> str:
@@ -174,10 +172,13 @@ def positions(values: Sequence[float]) -> tuple[list[float], str]:
     also if a value is no number.
     """
     x = np.asarray(values, float)
-    if len(x) < 3 and np.isfinite(x).all():
+    finite = bool(np.isfinite(x).all())
+    if finite and _are_apart(x):
         return x.tolist(), ""
-    if np.isfinite(x).all() and np.diff(x).min() >= _TICKS_APART * np.ptp(x):
-        return x.tolist(), ""
-    if np.isfinite(x).all() and x.min() > 0 and np.diff(np.log2(x)).min() >= _TICKS_APART * np.ptp(np.log2(x)):
+    if finite and x.min() > 0 and _are_apart(np.log2(x)):
         return np.log2(x).tolist(), "logarithmic"
     return [float(i) for i in range(len(x))], "evenly spaced"
+
+
+def _are_apart(x: NDArray[np.float64]) -> bool:
+    return bool(np.diff(x).min(initial=np.inf) >= _TICKS_APART * np.ptp(x))

@@ -1,14 +1,14 @@
 """The arguments that several commands share, each declared once, and functions for them."""
 
 import argparse
+import datetime
 import math
-import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 import pandas as pd
 
@@ -18,52 +18,45 @@ from analysis.table.runs import Notice
 from train.record import recorded_config
 from train.record.printable import escaped
 
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_Value = TypeVar("_Value")
 
 
-def ranks(text: str) -> tuple[int, ...]:
-    """Return numbers of ranks from "16,64". Raises ArgumentTypeError."""
-    try:
-        numbers = tuple(dict.fromkeys(int(number) for number in text.split(",")))
-    except ValueError:
-        numbers = (0,)
-    if min(numbers) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' given; allowed: whole numbers of at least 1, as 16,64,256")
-    return numbers
+def _reader(
+    convert: Callable[[str], _Value], allows: Callable[[_Value], bool], allowed: str
+) -> Callable[[str], _Value]:
+    """Return a function that reads the value of an argument, or raises ArgumentTypeError naming what is allowed."""
+
+    def read(text: str) -> _Value:
+        try:
+            value = convert(text)
+            if allows(value):
+                return value
+        except ValueError:
+            pass
+        raise argparse.ArgumentTypeError(f"'{text}' given; allowed: {allowed}")
+
+    return read
 
 
-def positive(text: str) -> float:
-    """Return a number above 0. Raises ArgumentTypeError."""
-    value = _number(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' given; allowed: numbers above 0")
-    return value
+def _whole_numbers(text: str) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(int(number) for number in text.split(",")))
 
 
-def fraction(text: str) -> float:
-    """Return a fraction between 0 and 1. Raises ArgumentTypeError."""
-    value = _number(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text} given, must be a fraction between 0 and 1, as 0.05")
-    return value
+ranks = _reader(_whole_numbers, lambda numbers: min(numbers) >= 1, "whole numbers of at least 1, as 16,64,256")
+count = _reader(int, lambda number: number >= 1, "a whole number of at least 1")
+positive = _reader(float, lambda number: 0 < number < math.inf, "a number above 0")
+fraction = _reader(float, lambda number: 0 < number < 1, "a fraction between 0 and 1, as 0.05")
+day = _reader(lambda text: datetime.date.fromisoformat(text).isoformat(), bool, "a day, as 2026-11-01")
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def day(text: str) -> str:
-    """Return a day. Raises ArgumentTypeError."""
-    if not _DAY.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text} given, must be a day, as 2026-11-01")
-    return text
+def experiment(text: str) -> str:
+    """Return the name of an experiment, which may be written as that of a target: "weak_scaling" of "weak-scaling"."""
+    return text.replace("-", "_")
 
 
 _SHARED: dict[str, dict[str, Any]] = {
-    "experiment": {"help": "its name in conf/experiment, as weak_scaling"},
+    "experiment": {"type": experiment, "help": "its name in conf/experiment, as weak_scaling"},
+    "--experiment": {"type": experiment, "metavar": "NAME", "help": "local records of this experiment"},
     "--results": {"type": Path, "default": Path("results"), "metavar": "FOLDER",
                   "help": "local records (default: %(default)s)"},
     "--format": {"choices": ("text", "json"), "default": "text", "help": "default: %(default)s"},
@@ -81,7 +74,7 @@ _SHARED: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def add(parser: argparse.ArgumentParser, *names: str, **changes: Any) -> None:
+def add(parser: argparse.ArgumentParser | argparse._MutuallyExclusiveGroup, *names: str, **changes: Any) -> None:
     """Declare shared arguments; changes: other arguments of `add_argument` for them."""
     for name in names:
         parser.add_argument(name, **(_SHARED[name] | changes))
@@ -92,15 +85,16 @@ def experiment_rows(options: argparse.Namespace, study: Study, steps: bool = Fal
 
     Raises TableError without any, naming the experiments that have some, or if a user's program has no step times.
     """
-    name = options.experiment.replace("-", "_")
-    rows = study.local[study.local["experiment"].eq(name)]
+    rows = study.local[study.local["experiment"].eq(options.experiment)]
     if rows.empty:
         available = ", ".join(sorted(set(study.local["experiment"]))) or "none"
-        raise TableError(f"{options.results}: no complete run of experiment '{name}' (there are: {available})")
+        raise TableError(
+            f"{options.results}: no complete run of experiment '{options.experiment}' (there are: {available})"
+        )
     if steps and rows["backend"].eq(recorded_config.PROGRAM).all():
         raise TableError(
-            f"{options.results}, {name}: the rate is the program's own number. Its records have no step times, so no "
-            "speedup by wall time, diagnosis or make explain (docs/program.md)"
+            f"{options.results}, {options.experiment}: the rate is the program's own number. Its records have no step "
+            "times, so no speedup by wall time, diagnosis or make explain (docs/program.md)"
         )
     return rows
 

@@ -36,7 +36,7 @@ def declare_explain(parser: argparse.ArgumentParser) -> None:
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a table of runs of one or more curves")
-    source.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
+    arguments.add(source, "--experiment")
     arguments.add(parser, "--columns", "--format", "--results")
 
 

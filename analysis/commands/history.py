@@ -26,15 +26,14 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
     if not results.is_dir():
         raise TableError(f"{results}: no such folder; measure first, or give the folder of local records")
     study = Study(*record_files(results), every_generation=True)
-    name = experiment.replace("-", "_") if experiment else None
-    arguments.print_notices(n for n in study.notices if name is None or name in Path(n.path).parts)
+    arguments.print_notices(n for n in study.notices if experiment is None or experiment in Path(n.path).parts)
     complete = study.local[~study.local["record"].isin([notice.path for notice in study.failed])]
-    rows = complete[complete["experiment"].eq(name)] if name else complete
+    rows = complete[complete["experiment"].eq(experiment)] if experiment else complete
     by_machine = sessions.sessions(rows, study.records)
     recent = {machine: sessions.since(own, since) if since else own for machine, own in by_machine.items()}
     if not any(recent.values()):
         experiments = ", ".join(sorted(set(complete["experiment"]))) or "none"
-        subject = f" of experiment '{name}'" if name else ""
+        subject = f" of experiment '{experiment}'" if experiment else ""
         after = f" since {since}" if since else ""
         raise TableError(f"{results}: no complete run{subject}{after} (there are: {experiments})")
     return {machine: own for machine, own in recent.items() if own}
@@ -88,7 +87,7 @@ def _add_reference(parser: argparse.ArgumentParser) -> None:
 
 def declare_reference(parser: argparse.ArgumentParser) -> None:
     _add_reference(parser)
-    parser.add_argument("--experiment", help="only this one (default: all)")
+    arguments.add(parser, "--experiment", help="only this one (default: all)")
     parser.add_argument("--force", action="store_true", help="replace a reference of this name")
 
 

@@ -27,7 +27,7 @@ def declare_predict(parser: argparse.ArgumentParser) -> None:
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--file", type=Path, metavar="FILE", help="a table of points (default: published ones)")
-    source.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
+    arguments.add(source, "--experiment")
     parser.add_argument(
         "--exchange", choices=reading.EXCHANGES,
         help="how the runs of --file exchange gradients (default: not known: a server may saturate beyond the points)",

@@ -33,80 +33,66 @@ def declare_summary(parser: argparse.ArgumentParser) -> None:
 
 
 def run_summary(options: argparse.Namespace) -> int:
-    """Print the table, draw on request, and print where the figures are; returns 1 without a complete run."""
+    """Print the table, draw on request, and print where the figures are. Raises TableError without a complete run."""
     study = Study(options.results, all_rounds=options.all_rounds)
     arguments.print_notices(study.left_out)
     folder = options.results / options.experiment
     arguments.print_notices(notice for notice in study.failed if Path(notice.path).is_relative_to(folder))
-    rows = study.local[study.local["experiment"] == options.experiment]
-    if rows.empty:
-        print(f"no complete run of {options.experiment} in {options.results}", file=sys.stderr)
-        return 1
+    rows = arguments.experiment_rows(options, study)
     if options.format == "json":
         print(documents.text(summary.answer(rows)))
     else:
         speedups = summary.speedup_rows(rows) if options.brief else pd.DataFrame()
-        experiment = options.experiment
-        lines = _sections(experiment, rows) if speedups.empty else _brief(experiment, study, rows, speedups)
-        print("\n".join(lines))
+        paragraphs = _paragraphs(rows) if speedups.empty else _brief(study, rows, speedups)
+        title = _prose(f"{options.experiment} on {'; '.join(rows['machine'].unique())}")
+        print("\n".join([title, "\n\n".join(filter(None, paragraphs))]))
     if options.draw:
         _draw(options, rows, study)
     return 0
 
 
-def _brief(experiment: str, study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str]:
-    """Return the lines to print about the speedups of an experiment over its nodes, and its largest losses."""
-    what = (
-        f"in brackets: the 95 % interval, for the variation{labels.between_launches(rows)} (another hour or day may "
-        "differ by more), or only between rounds of one launch (repeatability: launches may differ by more); another "
-        "launch: where its speedup is expected"
-    )
-    lines = documents.wrapped([f"{experiment} on {'; '.join(rows['machine'].unique())}", what, ""])
-    lines.append(documents.folded_table(speedups))
-    if left_out := labels.rounds_left_out(rows):
-        lines += ["", *documents.wrapped([left_out])]
-    if emulated := controls.control_note(rows, labels.name):
-        lines += ["", *documents.wrapped([emulated])]
-    if losses := largest_losses(split_curves(rows, study.records)):
-        losses = [f"largest loss (what to try first: make diagnose EXPERIMENT={experiment})", *losses]
-        lines += ["", *documents.wrapped(losses)]
-    return [*lines, "", f"all numbers: make summary EXPERIMENT={experiment}, or the page of make report"]
+def _prose(*lines: str) -> str:
+    """Return lines as a paragraph, wrapped on a terminal."""
+    return "\n".join(documents.wrapped(filter(None, lines)))
 
 
-def _sections(experiment: str, rows: pd.DataFrame) -> list[str]:
-    lines = documents.wrapped([f"{experiment} on {'; '.join(rows['machine'].unique())}", *_intervals(rows), ""])
+def _brief(study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str]:
+    """Return what to print about the speedups of an experiment over its nodes, and its largest losses."""
+    experiment = rows["experiment"].iloc[0]
+    losses = largest_losses(split_curves(rows, study.records))
+    return [
+        _prose(
+            f"in brackets: the 95 % interval, for the variation {labels.variation(rows)}; another hour or day may "
+            "differ by more; another launch: where its speedup is expected"
+        ),
+        documents.folded_table(speedups),
+        _prose(labels.rounds_left_out(rows)),
+        _prose(controls.control_note(rows, labels.name)),
+        _prose(f"largest loss (what to try first: make diagnose EXPERIMENT={experiment})", *losses) if losses else "",
+        f"all numbers: make summary EXPERIMENT={experiment}, or the page of make report",
+    ]
+
+
+def _paragraphs(rows: pd.DataFrame) -> list[str]:
+    """Return what to print about all numbers of an experiment."""
     pairs = equivalence.pairs(rows) if rows["arm"].nunique() > 1 else []
-    if pairs:
-        lines.append(equivalence.summary(pairs))
-    else:
-        lines.append(documents.folded_table(summary.rows(rows).fillna("")))
+    paragraphs = [_prose(*_intervals(rows))]
+    paragraphs += [equivalence.summary(pairs) if pairs else documents.folded_table(summary.rows(rows).fillna(""))]
     if rows["quantity"].eq("allreduce_s").any():
-        title = "time and bus bandwidth [GB/s] by message size, mean over rounds"
-        lines += ["", title, "", allreduce.by_size(rows)]
+        paragraphs += ["time and bus bandwidth [GB/s] by message size, mean over rounds", allreduce.by_size(rows)]
     if emulated := controls.control_note(rows, labels.name):
-        lines += ["", *documents.wrapped([emulated, f"images: {labels.image_sizes(rows)}"])]
+        paragraphs += [_prose(emulated, f"images: {labels.image_sizes(rows)}")]
     if left_out := labels.rounds_left_out(rows):
-        lines += ["", *documents.wrapped([f"{left_out}; with them: ALL_ROUNDS=1"])]
-    if assumed := labels.assumptions(rows):
-        lines += ["", *documents.wrapped(assumed)]
-    return lines
+        paragraphs += [_prose(f"{left_out}; with them: ALL_ROUNDS=1")]
+    return [*paragraphs, _prose(*labels.assumptions(rows))]
 
 
 def _intervals(rows: pd.DataFrame) -> list[str]:
     lines = [f"in brackets: the 95 % interval; none of fewer than {intervals.MIN_VALUES} values"]
-    in_rounds = rows[rows["round"].notna()]
-    if in_rounds.empty:
-        return lines
-    if in_rounds.groupby("series")["record"].nunique().min() == 1:
-        lines.append(
-            "one launch: its interval is for the variation between rounds (repeatability), not between launches"
-        )
-    else:
-        lines.append(f"the variation is that{labels.between_launches(rows)}; another hour or day may differ by more")
-    if rows["quantity"].eq("wall_s").any():
-        lines.append(
-            "wall time and job time: of the largest point from the launches in rounds, of the others from separate ones"
-        )
+    if rows["round"].notna().any():
+        lines += [f"the variation is that {labels.variation(rows)}; another hour or day may differ by more"]
+        if rows["quantity"].eq("wall_s").any():
+            lines += ["wall time and job time: of the largest point from its rounds, else from separate launches"]
     return lines
 
 
@@ -129,7 +115,7 @@ class Tuning(Document):
 
 
 def declare_tune(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", nargs="?", default="tune", help="whose arms compete (default: %(default)s)")
+    arguments.add(parser, "experiment", nargs="?", default="tune", help="whose arms compete (default: %(default)s)")
     arguments.add(parser, "--models")
     parser.add_argument("--write", metavar="NAME", help="write the fastest settings into conf/system/NAME.yaml")
     parser.add_argument("--dry-run", action="store_true", help="only check that --write could write NAME")

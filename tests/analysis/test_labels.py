@@ -58,11 +58,11 @@ def test_how_a_strategy_differs_is_said_also_where_it_is_alone(results):
     assert phrases == {"ps": ["asynchronous"], "ps_cpu": ["variables on the CPU"]}
 
 
-def test_an_interval_between_launches_says_within_which_time_they_began(results):
+def test_an_interval_in_rounds_says_which_variation_it_allows_for(results):
     for repeat, started_at in enumerate(("2026-11-27T10:00:00+00:00", "2026-11-27T10:11:10+00:00")):
         run = make_rounds([(0.5, 0.8, 0.55)] * 6, repeat=repeat)
         run.started_at = started_at
         save(run, results.folder)
-    assert labels.between_launches(results.table()) == " between launches within 11 min"
     assert "bars: 95 % interval between launches within 11 min; dots: rounds" in labels.figure_note(results.table())
-    assert labels.between_launches(results.table().query("repeat == 0")) == " between launches"
+    one_launch = results.table().query("repeat == 0")
+    assert labels.variation(one_launch) == "between rounds (repeatability), not between launches"

@@ -4,7 +4,7 @@ import pytest
 
 from analysis import labels
 from analysis.commands import summary as summary_command
-from tests.helpers.run_records import QUOTA, disturb, make_record, make_rounds, save
+from tests.helpers.run_records import disturb, make_rounds, save
 from tests.helpers.studies import curve_in_rounds
 from train.record.record import Failure
 
@@ -39,26 +39,9 @@ def test_the_command_prints_the_table_and_draws_only_its_figures(results, summar
     assert str(out / "own-overhead") in output.out
 
 
-@pytest.mark.parametrize("experiment", ["weak", "nothing"])
-def test_an_experiment_without_runs_is_reported(results, summary, experiment):
+def test_an_experiment_without_runs_is_reported(results, summary):
     results.add(experiment="weak_scaling")
-    assert f"no complete run of {experiment}" in summary(experiment, status=1).err
-
-
-def test_what_is_emulated_is_reported_with_the_size_of_the_images(results, summary):
-    results.add(nodes=1, model="alexnet", **{"model.image_size": 67}, **QUOTA)
-    output = summary("weak_scaling").out
-    assert "emulated: 20 % of a core a node" in output
-    assert "images: AlexNet 67 x 67" in output.splitlines()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("launches", "reported"), [(1, True), (2, False)])
-def test_one_launch_in_rounds_is_reported(results, summary, launches, reported):
-    for repeat in range(launches):
-        save(make_rounds([(0.5, 0.8, 0.55)] * 6, repeat=repeat), results.folder)
-    line = "one launch: its interval is for the variation between rounds (repeatability), not between launches"
-    assert (line in summary("weak_scaling").out.splitlines()) is reported
+    assert "no complete run of experiment 'weak' (there are: weak_scaling)" in summary("weak", status=2).err
 
 
 def test_json_is_all_that_is_printed(results, json_output):
@@ -75,17 +58,20 @@ def systems(monkeypatch, tmp_path):
     return tmp_path
 
 
+def contest(results, factor):
+    """Save six launches of a base and of an arm whose steps take `factor` times as long."""
+    for arm, role, slower, cycle in (("as-configured", "base", 1.0, 20.0), ("cycle-5ms", "point", factor, 5.0)):
+        for repeat, step_s in enumerate((0.5, 0.6, 0.55, 0.7, 0.5, 0.52)):
+            results.add(
+                experiment="tune", nodes=2, step_s=slower * step_s, repeat=repeat, arm=arm, swept={}, role=role,
+                arm_keys=["distribution.cycle_time_ms"], **{"distribution.cycle_time_ms": cycle},
+            )  # fmt: skip
+
+
 @pytest.fixture
 def tune(command, results, systems):
     """Return a function that runs `tune` over a contest in which one arm is faster."""
-    for arm, factor, cycle in (("as-configured", 1.0, 20.0), ("cycle-5ms", 0.8, 5.0)):
-        for repeat, step_s in enumerate((0.5, 0.6, 0.55, 0.7, 0.5, 0.52)):
-            run = make_record(
-                experiment="tune", nodes=2, step_s=factor * step_s, repeat=repeat, arm=arm, swept={},
-                role="base" if factor == 1 else "point", arm_keys=["distribution.cycle_time_ms"],
-                **{"distribution.cycle_time_ms": cycle},
-            )  # fmt: skip
-            save(run, results.folder)
+    contest(results, 0.8)
     arguments = ("tune", "--results", results.folder)
     return lambda *more, status=0: command(*arguments, *more, status=status)
 
@@ -100,13 +86,7 @@ def test_the_winner_is_written_only_on_request_and_never_over_a_file(tune, tmp_p
 
 
 def test_without_a_winner_nothing_is_written_and_that_is_no_error(results, command, systems):
-    for arm, role, cycle in (("as-configured", "base", 20.0), ("cycle-5ms", "point", 5.0)):
-        for repeat, step_s in enumerate((0.5, 0.6, 0.55, 0.7, 0.5, 0.52)):
-            run = make_record(
-                experiment="tune", nodes=2, step_s=step_s, repeat=repeat, arm=arm, swept={}, role=role,
-                arm_keys=["distribution.cycle_time_ms"], **{"distribution.cycle_time_ms": cycle},
-            )  # fmt: skip
-            save(run, results.folder)
+    contest(results, 1.0)
     output = command("tune", "--results", results.folder, "--write", "mine", status=0).out
     assert "mine.yaml is not written: there are no faster settings" in output
     assert not [*systems.glob("*.yaml")]
