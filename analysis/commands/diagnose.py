@@ -85,13 +85,10 @@ def _why_not(rows: pd.DataFrame) -> str:
 
 
 def _draw(options: argparse.Namespace, study: Study) -> None:
-    from analysis.figures import LOCAL, Entry, files
+    from analysis.figures import files
     from analysis.figures.diagnosis import DIAGNOSIS
 
-    id = f"{LOCAL}-{options.experiment.replace('_', '-')}-{DIAGNOSIS.name}"
-    selection = {"experiment": options.experiment.replace("-", "_"), **DIAGNOSIS.where}
-    entry = Entry(id, DIAGNOSIS.draw, local=selection, reads_records=True, texts=DIAGNOSIS.key)
-    files.draw([entry], study, options.out, arguments.figure_printer(options))
+    files.draw([DIAGNOSIS.entry(options.experiment)], study, options.out, arguments.figure_printer(options))
 
 
 def declare_timeline(parser: argparse.ArgumentParser) -> None:

@@ -59,22 +59,11 @@ WITH_CONTROL: Selection = {"kind": ("measured", "control")}
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of figure of an experiment. `name` ends the figure's id: "" for the one figure of a special experiment."""
-
-    key: str  # of its texts
-    name: str
-    draw: Draw
-    where: Selection = field(default_factory=dict)
-    reads_records: bool = False  # it draws numbers that are in the records and not in the table
-
-
-@dataclass(frozen=True)
 class Entry:
     """A figure. `published` and `local` select its rows; None selects none.
 
-    Local rows are the measured ones, unless `local` asks for controls by `kind`. `texts` is the key of its texts: its
-    id, or for a figure of an experiment its kind.
+    Local rows are the measured ones, unless `local` asks for controls by `kind`. `texts`: the key of its texts, if it
+    is not its id.
     """
 
     id: str
@@ -110,6 +99,23 @@ class Entry:
         local = select(study.local, self.local and {"kind": "measured", **self.local})
         paths = local["record"].unique() if self.reads_records else ()
         return Points(select(study.published, self.published), local, {path: study.records[path] for path in paths})
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure of an experiment. `name` ends the figure's id: "" for the one figure of a special experiment."""
+
+    key: str  # of its texts
+    name: str
+    draw: Draw
+    where: Selection = field(default_factory=dict)
+    reads_records: bool = False  # it draws numbers that are in the records and not in the table
+
+    def entry(self, experiment: str, over: str = "", **where: Any) -> Entry:
+        """Return the figure of this kind of an experiment. over: ends its id, beside a figure over another axis."""
+        id = "-".join(filter(None, (LOCAL, experiment.replace("_", "-"), self.name, over)))
+        local = {"experiment": experiment, **where, **self.where}
+        return Entry(id, self.draw, local=local, reads_records=self.reads_records, texts=self.key)
 
 
 def _has(local: pd.DataFrame, name: str) -> bool:

@@ -101,7 +101,7 @@ def _title(curve: CurveTimes, largest: Split) -> str:
 def _note(local: pd.DataFrame, shown: Sequence[Number]) -> str:
     variations = sorted({number.variation for number in shown} - {""})
     bars = [f"bars: 95 % interval {' or '.join(variations)}"] if variations else []
-    return plots.wrapped("local: " + "; ".join(local["machine"].unique()), *bars)
+    return "\n".join(["local: " + "; ".join(local["machine"].unique()), *bars])
 
 
 def _stack(axes: Axes, points: list[Split]) -> None:

@@ -6,7 +6,7 @@ import math
 import textwrap
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,7 +78,7 @@ def local_marker(model: object, nth: int = 0) -> str:
 class Line:
     """One curve: its points, the ends of their 95 % intervals where known, and which of them shared cores.
 
-    `raw` are the x and y of the single values behind the points; `joined`: a line joins the points.
+    `raw` are the x and y of the single values behind the points. No line joins the points if the style is "".
     """
 
     label: str
@@ -89,9 +89,8 @@ class Line:
     style: str | tuple[int, tuple[int, ...]] = "-"
     low: Sequence[float] = ()
     high: Sequence[float] = ()
-    shared: Sequence[bool] = field(default_factory=tuple)
+    shared: Sequence[bool] = ()
     raw: tuple[Sequence[float], Sequence[float]] = ((), ())
-    joined: bool = True
 
 
 def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool | str) -> tuple[Figure, list[Axes]]:
@@ -111,7 +110,6 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
     width = 72 * figure.get_figwidth() * axes.get_position().width
     for line, offset in zip(lines, offsets(lines, width), strict=True):
         moved: dict[str, Any] = {"transform": transforms.offset_copy(axes.transData, figure, x=offset, units="points")}
-        style = line.style if line.joined else "none"
         if len(line.raw[0]):
             dots = transforms.offset_copy(axes.transData, figure, x=offset - _DOTS_OFFSET, units="points")
             axes.plot(*line.raw, ".", color=line.colour, alpha=0.3, markersize=3, mew=0, zorder=1, transform=dots)
@@ -121,11 +119,11 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
             ends = np.array([y - np.asarray(line.low, float), np.asarray(line.high, float) - y])
             axes.update_datalim(np.column_stack([[*x, *x], [*line.low, *line.high]]))
             axes.errorbar(x, y, ends, fmt="none", ecolor=line.colour, elinewidth=0.8, **moved)
-        axes.plot(x, y, linestyle=style, color=line.colour, **moved)
+        axes.plot(x, y, linestyle=line.style, color=line.colour, **moved)
         shared = np.asarray(line.shared, bool) if len(line.shared) else np.zeros(len(x), bool)
         for mask, face in ((~shared, line.colour), (shared, "white")):
             axes.plot(x[mask], y[mask], line.marker, mfc=face, mec=line.colour, mew=0.8, **moved)
-        axes.plot([], [], marker=line.marker, linestyle=style, color=line.colour, label=line.label)
+        axes.plot([], [], marker=line.marker, linestyle=line.style, color=line.colour, label=line.label)
 
 
 def offsets(lines: Sequence[Line], width: float) -> list[float]:
@@ -175,10 +173,9 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
             Line(
                 ", ".join([f"{labels.name(model)}, local", measured, *labels.distinctions(points, runs)]),
                 curve["size"].tolist(), curve[value].tolist(), colour_of[str(model), str(series)],
-                local_marker(model, nth), nth_style(nth),
+                local_marker(model, nth), nth_style(nth) if curve["n"].min() > 1 else "",
                 curve[f"{value}_low"].tolist(), curve[f"{value}_high"].tolist(), shared.tolist(),
                 (values["size"].tolist(), values[value].tolist()) if curve["n"].max() > 1 else ((), ()),
-                curve["n"].min() > 1,
             )
         )  # fmt: skip
     return lines
@@ -271,13 +268,9 @@ def write(axes: Axes, x: float, y: float, text: str, **style: str | float) -> No
     axes.text(x, y, text, transform=axes.transAxes, fontsize=6, color=GREY, **style)  # type: ignore[arg-type]
 
 
-def wrapped(*lines: str) -> str:
-    """Return the lines of a note, broken where they are wider than a figure."""
-    return "\n".join(part for line in lines for part in textwrap.wrap(line, _NOTE_CHARACTERS))
-
-
 def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
-    """Return the figure with one legend below all its axes, and `note` above it; a long one makes it higher."""
+    """Return the figure with one legend below all its axes, and `note` above it, wrapped; both may make it higher."""
+    note = "\n".join(part for line in note.splitlines() for part in textwrap.wrap(line, _NOTE_CHARACTERS))
     handles: dict[str, Artist] = {}
     for axes in figure.axes:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
@@ -294,38 +287,29 @@ def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
     return figure
 
 
-@dataclass(frozen=True)
-class SeriesStyle:
-    """The label and the colour of a series; its number gives line style and marker, from that of its model if given."""
-
-    label: str
-    colour: str
-    nth: int = 0
-    model: object = None
-
-    @property
-    def marker(self) -> str:
-        """Return the marker of its points."""
-        return nth_marker(self.nth) if self.model is None else local_marker(self.model, self.nth)
+def empty_line(label: str, colour: str, nth: int = 0, model: object = None) -> Line:
+    """Return a line without points, with the style and the marker of the nth series; model: of the nth of its model."""
+    marker = nth_marker(nth) if model is None else local_marker(model, nth)
+    return Line(label, [], [], colour, marker, nth_style(nth))
 
 
-def means(runs: pd.DataFrame, value: str, over: str, style: SeriesStyle, scaling: bool = True) -> Line:
-    """Return a line of local runs over a column: the mean of `value` over repeats, with its interval, and each of them.
+def means(runs: pd.DataFrame, value: str, over: str, line: Line, scaling: bool = True) -> Line:
+    """Return the line of local runs over a column: the mean of `value` over repeats, its interval, and each of them.
 
     scaling: shared cores distort the value; such points are hollow.
     """
     at = {float(str(x)): arithmetic_mean([rows[value].tolist()]) for x, rows in runs.groupby(over)}
     shared = controls.invalid(runs).groupby(runs[over]).any().tolist() if scaling else ()
     values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
-    label = f"{style.label}, {labels.n_range(e.n for e in at.values())}"
+    label = f"{line.label}, {labels.n_range(e.n for e in at.values())}"
     raw = (runs[over].tolist(), runs[value].tolist()) if len(runs) > len(at) else ((), ())
-    return Line(label, list(at), values, style.colour, style.marker, nth_style(style.nth), low, high, shared, raw)
+    return replace(line, label=label, x=list(at), y=values, low=low, high=high, shared=shared, raw=raw)
 
 
-def epochs(local: pd.DataFrame, quantity: str, style: SeriesStyle) -> list[Line]:
+def epochs(local: pd.DataFrame, quantity: str, line: Line) -> list[Line]:
     """Return local values of a quantity per epoch: mean over repeats with its interval, one line a series."""
     by_series = local[local["quantity"] == quantity].groupby("series", sort=False)
-    return [means(rows, "value", "epoch", style, scaling=False) for _, rows in by_series]
+    return [means(rows, "value", "epoch", line, scaling=False) for _, rows in by_series]
 
 
 # Labels name the algorithm: others could pass the bound.

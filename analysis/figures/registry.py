@@ -9,7 +9,7 @@ from analysis import speedups
 from analysis.experiments import ENERGY_LABELS
 from analysis.experiments.arms import compared
 from analysis.experiments.equivalence import pairs
-from analysis.figures import LOCAL, Entry, Kind, diagnosis, scaling, settings, training
+from analysis.figures import Entry, Kind, diagnosis, scaling, settings, training
 from analysis.figures.reports import bnl, hacksa, msoe, osu, spreadsheet
 from analysis.table.identity import BATCHES, LINK, SCALING
 from train.record.recorded_config import PROGRAM
@@ -38,15 +38,9 @@ def _entries(experiment: str, rows: pd.DataFrame) -> Iterator[Entry]:
     """Yield the figures of one experiment, for each axis. A run by hand, which sweeps nothing, is in none of them."""
     axes = [axis for axis in rows["axis"].unique() if axis] or [""]
     axes.sort(key=lambda axis: axis not in SCALING)
-    id = f"{LOCAL}-{experiment.replace('_', '-')}"
     for nth, axis in enumerate(axes):
         over = f"over-{axis.replace('.', '-').replace('_', '-')}" if nth else ""
-        for kind in kinds(rows[rows["axis"] == axis], axis):
-            yield Entry(
-                "-".join(part for part in (id, kind.name, over) if part), kind.draw,
-                local={"experiment": experiment, "axis": axis, **kind.where}, reads_records=kind.reads_records,
-                texts=kind.key,
-            )  # fmt: skip
+        yield from (kind.entry(experiment, over, axis=axis) for kind in kinds(rows[rows["axis"] == axis], axis))
 
 
 def kinds(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:

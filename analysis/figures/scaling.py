@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from analysis import labels, speedups
 from analysis.experiments import Times, step_times
 from analysis.figures import WITH_CONTROL, Kind, Points, plots
-from analysis.figures.plots import Line, SeriesStyle
+from analysis.figures.plots import Line
 from analysis.table import controls
 
 # In the order of a job. Phases of a second or less in most jobs share a colour with their neighbours.
@@ -89,12 +89,12 @@ def _without_allreduce(local: pd.DataFrame, over: str) -> list[Line]:
     runs = speedups.rates(local)
     runs = runs[runs["round"].notna()]
     control_series = runs[runs["kind"].eq("control")].groupby(["model", "series"], sort=False)
-    lines = [Line("without allreduce", [], [], plots.GREY, "x", joined=False)] if len(control_series) else []
+    lines = [Line("without allreduce", [], [], plots.GREY, "x", "")] if len(control_series) else []
     for (model, _), rows in control_series:
         spread = speedups.spread_between_launches(rows, runs, over)
         curve = speedups.curve(rows, over, speedups.base_of(rows, runs), spread)
         y, low, high = (curve[f"efficiency{end}"].tolist() for end in ("", "_low", "_high"))
-        lines.append(Line("", curve["size"].tolist(), y, plots.colour(model), "x", "-", low, high, joined=False))
+        lines.append(Line("", curve["size"].tolist(), y, plots.colour(model), "x", "", low, high))
     return lines
 
 
@@ -106,8 +106,8 @@ def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
     for (model, _), rows in local.groupby(["model", "series"], sort=False):
         measured = rows[rows["control_nodes"].eq(rows["nodes"])]
         at = 1 + measured.groupby(over)["control_off"].first().dropna()
-        style = (plots.colour(model), plots.local_marker(model, 0), "-")
-        lines.append(Line("", at.index.tolist(), at.tolist(), *style, joined=False))  # there may be two, far apart
+        style = (plots.colour(model), plots.local_marker(model), "")  # not joined: there may be two, far apart
+        lines.append(Line("", at.index.tolist(), at.tolist(), *style))
     plots.draw(axes, lines)
     axes.set_ylim(min(0.7, axes.get_ylim()[0]), max(1.3, axes.get_ylim()[1]))
     axes.set_ylabel("control / one node")
@@ -162,23 +162,23 @@ def _step_times(points: Points) -> Figure:
         for (size, control), at in launch_steps.groupby([over, launch_steps["kind"].eq("control")]):
             name = f"{size} {_axis_label(over)}".removesuffix("s" if size == 1 else "")
             label = f"{name}, without allreduce" if control else name
-            style = SeriesStyle(label, plots.nth_colour(sizes.index(size)))
-            _distribution(axes, np.concatenate(at["times"].tolist()), style, "--" if control else "-")
+            colour, style = plots.nth_colour(sizes.index(size)), "--" if control else "-"
+            _distribution(axes, np.concatenate(at["times"].tolist()), label, colour, style)
         counts = [sum(map(len, at["times"])) for _, at in launch_steps.groupby([over, "kind"])]
         title = [labels.name(model), f"{labels.n_range(counts)} steps", *labels.distinctions(rows, measured)]
         axes.set_title(textwrap.fill(", ".join(title), 60), loc="left")
         _time_axis(axes, axes is panels[-1])
     panels[0].plot([], [], "o", color=plots.GREY, markersize=3, label="5th, 50th, 95th, 99th percentile")
-    return plots.legend(fig, plots.wrapped("local: " + "; ".join(points.local["machine"].unique())))
+    return plots.legend(fig, "local: " + "; ".join(points.local["machine"].unique()))
 
 
-def _distribution(axes: Axes, times: Times, style: SeriesStyle, line: str) -> None:
+def _distribution(axes: Axes, times: Times, label: str, colour: str, style: str) -> None:
     """Draw the distribution of the times [s] of one point, in ms."""
     shares = np.linspace(0, 1, _DRAWN_TIMES)
-    axes.plot(np.quantile(times, shares) * 1e3, shares, color=style.colour, linestyle=line, label=style.label)
+    axes.plot(np.quantile(times, shares) * 1e3, shares, color=colour, linestyle=style, label=label)
     marked = np.array(PERCENTILES) / 100
-    face = style.colour if line == "-" else "white"
-    axes.plot(np.quantile(times, marked) * 1e3, marked, "o", color=style.colour, mfc=face, markersize=3)
+    face = colour if style == "-" else "white"
+    axes.plot(np.quantile(times, marked) * 1e3, marked, "o", color=colour, mfc=face, markersize=3)
 
 
 def _time_axis(axes: Axes, last: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -266,42 +267,29 @@ def _sizes(axes: Axes, sizes: pd.Series, label: str) -> None:
     axes.set_xlabel(label)
 
 
-def _panels(points: Points, value: str, scale: float, label: str) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    """Return one panel for each number of ranks; the axes, each with the rows of the local table that it shows."""
-    runs = rounds(points.local)
+def _allreduce(points: Points, value: str, scale: float, label: str) -> Figure:
+    """Return one panel for each number of ranks; of rates, with the bounds of the hardware."""
+    local, runs = points.local, rounds(points.local)
     ranks = sorted(runs["ranks"].unique())
     fig, panels = plots.canvas(len(ranks), 1, height_mm=40 + 42 * len(ranks), sharex=True, sharey=True)
-    panels_and_rows = []
     for axes, number in zip(panels, ranks, strict=True):
         plots.draw(axes, _allreduce_lines(runs[runs["ranks"] == number], runs, value, scale))
         plots.log_axis(axes, "y")
         axes.set_ylabel(label)
         axes.set_title(f"{number} ranks", loc="left")
         _sizes(axes, runs["message_bytes"], "message size" if axes is panels[-1] else "")
-        panels_and_rows.append((axes, points.local[points.local["ranks"] == number]))
-    return fig, panels_and_rows
-
-
-def _allreduce_note(local: pd.DataFrame) -> str:
+        bounds = hardware_rates(local[local["ranks"] == number]) if value == "rate" else {}
+        for quantity, limit in bounds.items():
+            colour, style, name = _BOUNDS[quantity]
+            axes.axhline(limit.value * scale, color=colour, linestyle=style, linewidth=0.8, label=name)
     lines = ["; ".join(local["machine"].unique()), "marks: mean of the rounds; bars: from the lowest to the highest"]
     if local["cores_shared"].any():
         lines.append("hollow: more ranks than cores, not valid for the backend")
-    return plots.wrapped(*lines)
+    return plots.legend(fig, "\n".join(lines), columns=2)
 
 
-def _allreduce_time(points: Points) -> Figure:
-    fig, _ = _panels(points, "time_s", 1e3, "time [ms]")
-    return plots.legend(fig, _allreduce_note(points.local), columns=2)
-
-
-def _allreduce_bandwidth(points: Points) -> Figure:
-    fig, panels = _panels(points, "rate", 1e-9, "bus bandwidth [GB/s]")
-    for axes, local in panels:
-        for quantity, limit in hardware_rates(local).items():
-            colour, style, label = _BOUNDS[quantity]
-            axes.axhline(limit.value / 1e9, color=colour, linestyle=style, linewidth=0.8, label=label)
-    return plots.legend(fig, _allreduce_note(points.local), columns=2)
-
+_allreduce_time = partial(_allreduce, value="time_s", scale=1e3, label="time [ms]")
+_allreduce_bandwidth = partial(_allreduce, value="rate", scale=1e-9, label="bus bandwidth [GB/s]")
 
 DIVISION = Kind("division", "", _division)
 BATCH = Kind("batch", "", _batch)

@@ -15,7 +15,6 @@ from analysis.documents import counted
 from analysis.experiments import training_runs
 from analysis.experiments.equivalence import TOLERANCE, Pair, pairs, ranks_label
 from analysis.figures import Kind, Points, plots
-from analysis.figures.plots import SeriesStyle
 from analysis.figures.settings import along_axis
 from analysis.table.identity import SCALING, phrase
 
@@ -40,9 +39,10 @@ def _curves(points: Points) -> Figure:
     fig, panels = plots.canvas(2, 1, height_mm=98, sharex=True, sharey=True)
     for axes, part in zip(panels, ("validation", "training"), strict=True):
         quantity = f"{part.removesuffix('ing')}_accuracy"
-        styles = [SeriesStyle(label, plots.nth_colour(nth), nth) for nth, (label, _) in enumerate(labelled)]
-        by_point = zip(labelled, styles, strict=True)
-        plots.draw(axes, [line for (_, rows), style in by_point for line in plots.epochs(rows, quantity, style)])
+        lines = []
+        for nth, (label, rows) in enumerate(labelled):
+            lines += plots.epochs(rows, quantity, plots.empty_line(label, plots.nth_colour(nth), nth))
+        plots.draw(axes, lines)
         axes.set_ylabel(f"{part} accuracy")
     panels[-1].set_xlabel("epoch")
     panels[-1].xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
@@ -86,7 +86,7 @@ def _draw_series(axes: Axes, runs: pd.DataFrame, column: str, scaling: bool) -> 
     for (model, series), group in runs.groupby(["model", "series"], sort=False):
         label = ", ".join([labels.name(model), *labels.distinctions(group, runs)])
         nth, shade = plots.series_number(runs, model, series), colours[str(model), str(series)]
-        lines.append(plots.means(group, column, "x", SeriesStyle(label, shade, nth, model), scaling))
+        lines.append(plots.means(group, column, "x", plots.empty_line(label, shade, nth, model), scaling))
     plots.draw(axes, lines)
 
 
@@ -109,7 +109,7 @@ def _usage(points: Points) -> Figure:
         plots.write(drawn[0], 0.5, 0.5, "no samples: measure.usage_period_s=null", ha="center")
     for axes, (quantity, scale, unit) in zip(drawn, panels, strict=bool(panels)):
         for nth, (label, rows) in enumerate(labelled):
-            _over_time(axes, rows, quantity, scale, SeriesStyle(label, plots.nth_colour(nth), nth))
+            _over_time(axes, rows, quantity, scale, label, nth)
         axes.plot([], [], "o", color=plots.GREY, markersize=4, label="dot: the first step begins")
         axes.set_ylim(0, max(1.05, axes.get_ylim()[1]) if quantity.endswith("fraction") else 1.1 * axes.get_ylim()[1])
         axes.set_ylabel(unit)
@@ -119,17 +119,17 @@ def _usage(points: Points) -> Figure:
     return plots.legend(fig, f"local: {'; '.join(local['machine'].unique())}{shared}")
 
 
-def _over_time(axes: Axes, rows: pd.DataFrame, quantity: str, scale: float, style: SeriesStyle) -> None:
-    """Draw one point: each second the mean over repeats; a dot where the first step begins."""
+def _over_time(axes: Axes, rows: pd.DataFrame, quantity: str, scale: float, name: str, nth: int) -> None:
+    """Draw the nth point: each second the mean over repeats; a dot where the first step begins."""
     samples = rows[rows["quantity"] == quantity]
     if samples.empty:  # no samples, or no GPU
         return
     mean = samples.groupby("time_s")["value"].mean() * scale
-    x, label = mean.index.astype(float), f"{style.label}, {labels.n_range([samples['record'].nunique()])}"
-    axes.plot(x, mean, label=label, color=style.colour, linestyle=_STYLES[style.nth % len(_STYLES)])
+    x, label = mean.index.astype(float), f"{name}, {labels.n_range([samples['record'].nunique()])}"
+    axes.plot(x, mean, label=label, color=plots.nth_colour(nth), linestyle=_STYLES[nth % len(_STYLES)])
     before = rows[rows["record"].isin(samples["record"]) & rows["quantity"].isin(_BEFORE_FIRST_STEP)]
     begin = max(x.min(), before.groupby("record")["value"].sum().mean())
-    axes.plot(begin, np.interp(begin, x, mean), "o", color=style.colour, markersize=4)
+    axes.plot(begin, np.interp(begin, x, mean), "o", color=plots.nth_colour(nth), markersize=4)
 
 
 # The quantities that the figures draw.

@@ -32,10 +32,7 @@ def strategy_lines(rows: pd.DataFrame, value: str, colours: Sequence[str]) -> li
     series = plots.local_lines(rows, value=value)
     alone = min((x for line in series for x in line.x), default=0)
     several = [line for line in series if max(line.x) > alone]
-    drawn = [
-        replace(line, colour=colours[n % len(colours)], marker=plots.nth_marker(n), style=plots.nth_style(n))
-        for n, line in enumerate(several)
-    ]
+    drawn = [replace(line, colour=colours[n % len(colours)]) for n, line in enumerate(several)]
     return drawn + [replace(line, colour=plots.GREY) for line in series if value == "rate" and max(line.x) == alone]
 
 

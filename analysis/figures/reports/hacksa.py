@@ -96,10 +96,10 @@ def _explained(points: Points) -> Figure:
         rows, colour, mark = explained.points, plots.colour(model), plots.marker(model)
         gpus, cost, fits = rows["ranks"].astype(float), explained.fixed_s, ~rows["misfit"]
         label = f"{labels.name(model)}: fixed {cost.value:.1f} s ({cost.low:.1f} to {cost.high:.1f})"
-        filled, crosses = Line("", [], [], colour, mark), Line("", [], [], colour, "x", joined=False)
+        filled, crosses = Line("", [], [], colour, mark), Line("", [], [], colour, "x", "")
         hollow = replace(filled, style=":", shared=[True] * len(gpus))
         beyond_s = rows["beyond_speed_s"]
-        costs.append(_at(gpus[fits], beyond_s, replace(filled, label=label, joined=False)))
+        costs.append(_at(gpus[fits], beyond_s, replace(filled, label=label, style="")))
         costs.append(_at(gpus[~fits], beyond_s, crosses))
         top.axhline(cost.value, color=colour, linewidth=0.8)
         top.axhspan(cost.low, cost.high, color=colour, alpha=0.12, linewidth=0)

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import labels, metrics
 from analysis.experiments import training_runs
 from analysis.figures import Entry, Points, plots
-from analysis.figures.plots import Line, SeriesStyle
+from analysis.figures.plots import Line
 
 _EPOCHS = {"fruit": 10, "caltech256": 30}
-
-
 _FINAL = ("validation_accuracy", "train_accuracy", "epochs_to_stable")
-
-
-def _local(experiment: str, ranks: int | None = None) -> dict[str, object]:
-    return {"experiment": experiment} | ({} if ranks is None else {"ranks": ranks})
 
 
 _CURVES = (("validation_accuracy", "validation", plots.BLUE, "o"), ("train_accuracy", "training", plots.ORANGE, "s"))
@@ -29,7 +22,7 @@ def _accuracy(points: Points) -> Figure:
     last = _EPOCHS[points.published["experiment"].iloc[0]]
     lines = []
     for quantity, name, colour, marker in _CURVES:
-        lines += plots.epochs(points.local, quantity, SeriesStyle(f"{name}, local", colour))
+        lines += plots.epochs(points.local, quantity, plots.empty_line(f"{name}, local", colour))
         final = points.published[points.published["quantity"] == quantity]
         if final.empty:
             plots.write(axes, 0.97, 0.1, f"final {name} accuracy: not printed", ha="right")
@@ -92,65 +85,55 @@ def _local_over_ranks(runs: pd.DataFrame, value: str, scaling: bool = True) -> l
     for (experiment, _), group in runs.groupby(["experiment", "series"], sort=False):
         colour, nth = _LOCAL_STYLES[str(experiment)]
         label = ", ".join([f"{_NAMES[str(experiment)]}, local", *labels.distinctions(group, runs)])
-        lines.append(plots.means(group, value, "ranks", SeriesStyle(label, colour, nth), scaling))
+        lines.append(plots.means(group, value, "ranks", plots.empty_line(label, colour, nth), scaling))
     return lines
 
 
-def _times(points: Points, quantity: str, local: pd.DataFrame, label: str) -> Figure:
-    """`local` has one row a run, with the column `quantity`."""
-    fig, (axes,) = plots.canvas(height_mm=80)
-    rows = points.published[points.published["quantity"] == quantity]
-    measured, predicted = rows[rows["kind"] == "measured"], rows[rows["kind"] == "predicted"]
-    plots.draw(axes, _over_gpus(measured) + _local_over_ranks(local, quantity))
-    _prediction(axes, predicted)
-    plots.doubling(axes, [*rows["ranks"], *local["ranks"]], "GPUs (local: ranks)")
-    plots.logarithmic(axes, label)
-    return plots.legend(fig, labels.figure_note(points.local))
-
-
-def _prediction(axes: Axes, rows: pd.DataFrame) -> None:
-    for row in rows.to_dict("records"):
+def _over_ranks(
+    points: Points, rows: pd.DataFrame, local: pd.DataFrame, quantity: str, label: str,
+    epochs: bool = False, log: bool = False,
+) -> Figure:  # fmt: skip
+    """Draw rows of the report, and local runs with the quantity, one row a run. epochs: shared cores change none."""
+    fig, (axes,) = plots.canvas(height_mm=78)
+    measured, predicted = (rows[rows["kind"] == kind] for kind in ("measured", "predicted"))
+    published = _over_gpus(measured, style="" if epochs else "-")
+    plots.draw(axes, published + _local_over_ranks(local, quantity, scaling=not epochs))
+    if rows["kind"].eq("stated").any():
+        rule = rows[rows["kind"] != "measured"].sort_values("ranks")
+        axes.plot(rule["ranks"].astype(float), rule["value"], ":", color=plots.GREY, label="the report's rule")
+    for row in predicted.to_dict("records"):
         axes.plot(row["ranks"], row["value"], "*", color=plots.PINK, markersize=6, label="predicted for 16 V100")
+    plots.doubling(axes, [*rows["ranks"], *local["ranks"]], "GPUs (local: ranks)")
+    if log:
+        plots.logarithmic(axes, label)
+    else:
+        axes.set_ylim(0)
+        axes.set_ylabel(label)
+    return plots.legend(fig, labels.figure_note(points.local, scaling=not epochs))
 
 
 def _epoch_time(points: Points) -> Figure:
-    return _times(points, "epoch_s", training_runs(points.local), "time per epoch [s]")
+    runs = training_runs(points.local)
+    return _over_ranks(points, points.published, runs, "epoch_s", "time per epoch [s]", log=True)
 
 
 def _job_time(points: Points) -> Figure:
-    local = points.local[points.local["quantity"] == "job_s"]
-    return _times(points, "job_s", local.assign(job_s=local["value"]), "job time [s]")
+    runs = points.local.rename(columns={"value": "job_s"})
+    return _over_ranks(points, points.published, runs, "job_s", "job time [s]", log=True)
 
 
 def _epochs_to_stable(points: Points) -> Figure:
-    fig, (axes,) = plots.canvas(height_mm=76)
-    rows, local = points.published, training_runs(points.local)
-    measured = _over_gpus(rows[rows["kind"] == "measured"], style="")
-    plots.draw(axes, measured + _local_over_ranks(local, "epochs_to_stable", scaling=False))
-    rule = rows[rows["kind"].isin(["stated", "predicted"])].sort_values("ranks")
-    axes.plot(rule["ranks"].astype(float), rule["value"], ":", color=plots.GREY, label="the report's rule")
-    _prediction(axes, rows[rows["kind"] == "predicted"])
-    plots.doubling(axes, [*rows["ranks"], *local["ranks"]], "GPUs (local: ranks)")
-    axes.set_ylim(0)
-    axes.set_ylabel("epochs to stable accuracy")
-    return plots.legend(fig, labels.figure_note(points.local, scaling=False))
+    runs = training_runs(points.local)
+    return _over_ranks(points, points.published, runs, "epochs_to_stable", "epochs to stable accuracy", epochs=True)
 
 
 def _time_to_stable(points: Points) -> Figure:
-    fig, (axes,) = plots.canvas(height_mm=76)
-    wide = points.published.pivot_table(
-        "value", ["experiment", "run", "gpu", "ranks", "kind"], "quantity"
-    ).reset_index()
+    wide = points.published.pivot_table("value", ["experiment", "run", "gpu", "ranks", "kind"], "quantity")
     until_s = metrics.time_to_stable_s(wide["job_s"], wide["epochs_to_stable"], _EPOCHS["caltech256"])
-    wide["value"] = until_s / 60
-    local = training_runs(points.local)
-    in_minutes = local.assign(minutes=local["time_to_stable_s"] / 60)
-    plots.draw(axes, _over_gpus(wide[wide["kind"] == "measured"]) + _local_over_ranks(in_minutes, "minutes"))
-    _prediction(axes, wide[wide["kind"] == "predicted"])
-    plots.doubling(axes, [*wide["ranks"], *local["ranks"]], "GPUs (local: ranks)")
-    axes.set_ylim(0)
-    axes.set_ylabel("time to stable accuracy [min]")
-    return plots.legend(fig, labels.figure_note(points.local))
+    runs = training_runs(points.local)
+    runs = runs.assign(minutes=runs["time_to_stable_s"] / 60)
+    rows = (until_s / 60).rename("value").reset_index()
+    return _over_ranks(points, rows, runs, "minutes", "time to stable accuracy [min]")
 
 
 _MODELS = (("fruit", 2), ("fruit", 4), ("caltech256", 2), ("caltech256", 4), ("caltech256", 4), ("caltech256", 8))
@@ -161,17 +144,24 @@ def _published(quantity: str | tuple[str, ...], *kinds: str, **more: object) -> 
     return {"report": "004", "quantity": quantity, "kind": kinds, **more}
 
 
+def _local(experiment: str | tuple[str, ...], **more: object) -> dict[str, object]:
+    return {"experiment": experiment, **more}
+
+
 FIGURES = [
     *(
-        Entry(f"004-model-{nth}", _accuracy, _published(_FINAL, "measured", run=f"model {nth}"), _local(*model))
-        for nth, model in enumerate(_MODELS, 1)
+        Entry(f"004-model-{nth}", _accuracy, _published(_FINAL, "measured", run=f"model {nth}"), _local(name, ranks=n))
+        for nth, (name, n) in enumerate(_MODELS, 1)
     ),
-    Entry("004-gpu-use", _gpu_use, _published(("job_s", "epoch_s"), "measured", run="model 2"), _local("fruit", 4)),
+    Entry(
+        "004-gpu-use",
+        _gpu_use,
+        _published(("job_s", "epoch_s"), "measured", run="model 2"),
+        _local("fruit", ranks=4),
+    ),
     *(
-        Entry(
-            id, draw, _published(quantity, "measured", "predicted"), {"experiment": tuple(_NAMES), "quantity": quantity}
-        )
-        for id, draw, quantity in (("004-epoch-time", _epoch_time, "epoch_s"), ("004-job-time", _job_time, "job_s"))
+        Entry(id, draw, _published(name, "measured", "predicted"), _local(tuple(_NAMES), quantity=name))
+        for id, draw, name in (("004-epoch-time", _epoch_time, "epoch_s"), ("004-job-time", _job_time, "job_s"))
     ),
     Entry(
         "004-epochs-to-stable",

@@ -5,7 +5,6 @@ import pytest
 from analysis import speedups
 from analysis.experiments import point_bounds, summary
 from analysis.figures import plots
-from analysis.study import Study
 from analysis.table.hardware import COMPUTE, LINK
 from tests.helpers.drawn_figures import draw
 from tests.helpers.run_records import make_record, save, with_roofline
@@ -116,17 +115,6 @@ def test_a_model_has_one_colour_by_each_of_its_names_and_others_keep_theirs():
     assert others == {plots.SKY, plots.INDIGO, plots.OLIVE}
     assert not families & others
     assert plots.local_marker("mine") == plots.local_marker("mine")
-
-
-@pytest.mark.slow
-def test_published_points_of_equal_values_are_moved_apart():
-    """At one GPU all efficiencies are 1."""
-    [axes] = draw("000-efficiency-speed", Study().local).axes
-    markers = [line for line in axes.get_lines() if line.get_marker() in ("o", "s", "^") and len(line.get_xdata())]
-    at_one = [line.get_transform().transform((1, 1))[0] for line in markers if 1 in line.get_xdata()]
-    assert len(at_one) == 3
-    width_px = 4 / 72 * axes.get_figure().dpi  # of a marker of 4 points
-    assert min(np.diff(sorted(at_one))) > width_px
 
 
 @pytest.mark.slow

@@ -46,17 +46,6 @@ def test_lost_points_are_not_made_up():
     assert {tuple(x) for _, x, _ in lines(draw("001-figure-5", local)) if len(x) == 2} == {(1, 8)}
 
 
-def test_what_limits_local_points_is_drawn_beside_the_published_ones(results):
-    for nodes in (1, 2):
-        save(with_roofline(make_record(nodes=nodes, step_s=2.0)), results.folder)
-    figure = draw("001-figure-5", results.table())
-    # 5 images/s a rank (tests/helpers/run_records.py)
-    assert any(x.tolist() == [1, 2] and y.tolist() == pytest.approx([5, 10]) for _, x, y in lines(figure))
-    low, high = figure.axes[0].get_ylim()
-    assert low < 4 < 10 < high
-    assert "local compute limit: direct convolution at the measured peak" in {label for label, _, _ in lines(figure)}
-
-
 def test_local_points_and_strategies_are_relative_to_their_smallest_point(results):
     for nodes, step_s in ((1, 0.5), (2, 0.625)):  # 16 and 25.6 images/s
         results.add(experiment="bnl_throughput", model="alexnet", nodes=nodes, step_s=step_s)
