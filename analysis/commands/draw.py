@@ -134,15 +134,15 @@ def run_report(options: argparse.Namespace) -> int:
 
 
 def declare_proposal(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--experiment", default="weak_scaling,strong_scaling", metavar="A,B",
-                        help="experiments with records (default: %(default)s)")  # fmt: skip
+    arguments.add(parser, "--experiment", default="weak_scaling,strong_scaling", metavar="A,B",
+                  help="experiments with records (default: %(default)s)")  # fmt: skip
     parser.add_argument("--threshold", type=arguments.fraction, default=0.75, metavar="FRACTION",
                         help="the least efficiency that the centre asks for (default: %(default)s)")  # fmt: skip
     arguments.add(parser, "--models")
     parser.add_argument("--to", type=arguments.ranks, default=(), metavar="N,N",
                         help="nodes to predict (default: twice and four times the largest)")  # fmt: skip
     arguments.add(parser, "--images", "--epochs")
-    parser.add_argument("--runs", type=int, default=1, metavar="N", help="runs that are applied for (default: 1)")
+    parser.add_argument("--runs", type=arguments.count, default=1, metavar="N", help="to apply for (default: 1)")
     arguments.add(parser, "--out", "--results")
 
 
@@ -151,19 +151,17 @@ def run_proposal(options: argparse.Namespace) -> int:
     from analysis import proposal as contents
     from analysis.proposal.facts import BLANK
 
-    if options.runs < 1:
-        raise TableError(f"--runs: {options.runs} given, must be at least 1")
     study = Study(options.results)
     arguments.print_notices(study.left_out)
-    experiments = [name.replace("-", "_") for name in options.experiment.split(",")]
-    plan = contents.Plan((options.images or contents.MILLION) * options.epochs, options.runs, bool(options.images))
+    images = (options.images or contents.MILLION) * options.epochs
+    plan = contents.Plan(images, options.runs, bool(options.images), options.threshold, options.to)
     try:
-        content = contents.proposal(study, experiments, options.threshold, plan, options.to, options.models or ())
+        content = contents.proposal(study, options.experiment.split(","), plan, options.models or ())
     except TableError as error:
         raise TableError(f"{options.results}: {error}") from error
     write_proposal(content, options.out)
     for curve in content.curves:
-        print(contents.sentence(curve, content.threshold))
+        print(contents.sentence(curve, options.threshold))
     print(f"{options.out / 'proposal.html'}: to send, print it to a PDF from a browser (A4)")
     print(f"the same as proposal.md and proposal.tex, all numbers as proposal.csv; fill in what has the mark {BLANK}")
     return 0

@@ -46,8 +46,9 @@ def _panels(panels: Sequence[Axes], content: Proposal, kind: Kind) -> None:
     plots.ideal(panels[1], nodes)
     plots.logarithmic(panels[1], "speedup", base=2)
     plots.fraction(panels[2], "efficiency")
-    label = f"threshold {100 * content.threshold:g} %"
-    panels[2].axhline(content.threshold, color="black", linestyle="--", lw=0.8, label=label)
+    threshold = content.plan.threshold
+    label = f"threshold {100 * threshold:g} %"
+    panels[2].axhline(threshold, color="black", linestyle="--", lw=0.8, label=label)
 
 
 def _number(curve: SupportedCurve, curves: Sequence[SupportedCurve]) -> int:

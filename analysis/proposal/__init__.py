@@ -29,11 +29,13 @@ MILLION = 1e6  # images: the work of a run by default
 
 @dataclass(frozen=True)
 class Plan:
-    """The work that is applied for: so many images a run, or what the rates count, and so many runs."""
+    """What is applied for: runs of so many images each, or of what the rates count, and what the centre asks for."""
 
     images: float = MILLION
     runs: int = 1
     from_user: bool = False  # whether the user stated the images
+    threshold: float = 0.75  # the least efficiency
+    to: Sequence[int] = ()  # nodes beyond the points, to be predicted
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,6 @@ class SupportedCurve:
 class Proposal:
     """The content of a proposal."""
 
-    threshold: float
     plan: Plan
     curves: list[SupportedCurve]
     planned: str  # the size of the planned jobs beside the measured ones
@@ -105,15 +106,8 @@ class Proposal:
         return [curve for curve in self.curves if curve.kind == kind]
 
 
-def proposal(
-    study: Study,
-    experiments: Sequence[str],
-    threshold: float,
-    plan: Plan,
-    to: Sequence[int],
-    models: Sequence[str] = (),
-) -> Proposal:
-    """Return the proposal from the records of some experiments. `to`: nodes beyond the points, to be predicted.
+def proposal(study: Study, experiments: Sequence[str], plan: Plan, models: Sequence[str] = ()) -> Proposal:
+    """Return the proposal from the records of some experiments.
 
     Raises TableError where no experiment has a curve over several nodes.
     """
@@ -123,7 +117,7 @@ def proposal(
     learned = calibration.published_curves(study.published)
     by_experiment = local.groupby("experiment", sort=False)
     records = {path: study.records[path] for path in local["record"].unique()}
-    curves = [curve for _, rows in by_experiment for curve in _curves(rows, records, threshold, plan, to, learned)]
+    curves = [curve for _, rows in by_experiment for curve in _curves(rows, records, plan, learned)]
     if not curves:
         names = ", ".join(sorted(set(study.local["experiment"]))) or "none"
         raise TableError(
@@ -133,9 +127,8 @@ def proposal(
     keys = {(curve.experiment, curve.model) for curve in curves}
     local = local[[(e, labels.name(m)) in keys for e, m in zip(local["experiment"], local["model"], strict=True)]]
     runs = [records[path] for path in local["record"].unique()]
-    caveats, planned = _caveats(local, runs, curves), _planned(curves, to)
-    code, machine = facts.code(runs), facts.machine(runs)
-    return Proposal(threshold, plan, curves, planned, code, machine, caveats, _notes(curves))
+    caveats, planned = _caveats(local, runs, curves), _planned(curves, plan.to)
+    return Proposal(plan, curves, planned, facts.code(runs), facts.machine(runs), caveats, _notes(curves))
 
 
 def _planned(curves: Sequence[SupportedCurve], to: Sequence[int]) -> str:
@@ -148,9 +141,8 @@ def _planned(curves: Sequence[SupportedCurve], to: Sequence[int]) -> str:
 
 
 def _curves(
-    rows: pd.DataFrame, records: Records, threshold: float, plan: Plan, to: Sequence[int],
-    learned: calibration.PublishedCurves,
-) -> list[SupportedCurve]:  # fmt: skip
+    rows: pd.DataFrame, records: Records, plan: Plan, learned: calibration.PublishedCurves
+) -> list[SupportedCurve]:
     measured = rows[rows["kind"].eq("measured")]
     if measured.empty:
         return []
@@ -159,7 +151,7 @@ def _curves(
         summary.points(measured), lambda point: (point.runs["model"].iloc[0], point.runs["series"].iloc[0])
     )
     return [
-        _curve(curve_points, measured, records, predictable.get(key), threshold, plan, to, learned)
+        _curve(curve_points, measured, records, predictable.get(key), plan, learned)
         for key, curve_points in points.items()
         if len({point.runs["nodes"].iloc[0] for point in curve_points}) > 1
     ]
@@ -167,10 +159,10 @@ def _curves(
 
 def _curve(
     points: Sequence[summary.Point], measured: pd.DataFrame, records: Records, predictable: reading.Curve | None,
-    threshold: float, plan: Plan, to: Sequence[int], learned: calibration.PublishedCurves,
+    plan: Plan, learned: calibration.PublishedCurves,
 ) -> SupportedCurve:  # fmt: skip
     points = sorted(points, key=lambda point: point.runs["ranks"].iloc[0])
-    verdicts = _verdicts(points, threshold)
+    verdicts = _verdicts(points, plan.threshold)
     gains, first = _gains(points, measured), points[0].runs.iloc[0]
     rows = [
         _measured(point, verdict, gain, records, measured, plan)
@@ -183,7 +175,7 @@ def _curve(
     kind: Kind = "strong" if strong else "weak"
     supported, remarks = _supported(rows), list[str]()
     if predictable:
-        predicted, remarks = _predicted(predictable, rows, threshold, plan, to, learned)
+        predicted, remarks = _predicted(predictable, rows, plan, learned)
         rows += predicted
     return SupportedCurve(
         first["experiment"], kind, labels.name(first["model"]), series, labels.rate_unit(points[-1].runs),
@@ -254,13 +246,12 @@ def _hours(rate: Number, plan: Plan, unit: str) -> Number:
 
 
 def _predicted(
-    curve: reading.Curve, rows: Sequence[Row], threshold: float, plan: Plan, to: Sequence[int],
-    learned: calibration.PublishedCurves,
-) -> tuple[list[Row], list[str]]:  # fmt: skip
+    curve: reading.Curve, rows: Sequence[Row], plan: Plan, learned: calibration.PublishedCurves
+) -> tuple[list[Row], list[str]]:
     """Return the predicted rows beyond the points, and why others are missing."""
     largest = rows[-1]
     per_node = largest.ranks // largest.nodes
-    nodes = [n for n in (to or (2 * largest.nodes, 4 * largest.nodes)) if n > largest.nodes]
+    nodes = [n for n in (plan.to or (2 * largest.nodes, 4 * largest.nodes)) if n > largest.nodes]
     if not nodes:
         return [], []
     question = Question(tuple(n * per_node for n in nodes))
@@ -270,7 +261,7 @@ def _predicted(
         Row(
             target.ranks // per_node, target.ranks, largest.batch and round(batch),
             target.images_per_s, target.speedup, target.efficiency,
-            _verdict_name(judge_at(target.efficiency, Bounds(low=threshold))), "predicted",
+            _verdict_name(judge_at(target.efficiency, Bounds(low=plan.threshold))), "predicted",
             _hours(target.images_per_s, plan, curve.unit), predicted=True,
         )
         for target, batch in zip(answer.targets, batches, strict=True) if target.speedup and target.efficiency

@@ -38,12 +38,12 @@ def title(content: Proposal) -> str:
 def sections(content: Proposal) -> list[Section]:
     """Return the parts of the document in order."""
     plan, in_order = content.plan, [*content.curves_in("weak"), *content.curves_in("strong")]
-    result = [*(sentence(curve, content.threshold) for curve in in_order), content.planned, *content.caveats]
+    result = [*(sentence(curve, content.plan.threshold) for curve in in_order), content.planned, *content.caveats]
     parts = [Section("Result", result, figure=True), Section("Code and problem", facts=content.code)]
     for kind in ("weak", "strong"):
         constant = "work" if kind == "weak" else "problem"
         if curves := content.curves_in(kind):
-            rows = [_cells(curve, row, content.threshold, curves) for curve in curves for row in curve.rows]
+            rows = [_cells(curve, row, content.plan.threshold, curves) for curve in curves for row in curve.rows]
             whose = "of each rank" if kind == "weak" else "of the whole job"
             parts.append(Section(f"{kind.capitalize()} scaling (constant {constant} {whose})", rows=_filled(rows)))
     works = {labels.work_and_period(curve.unit)[0] for curve in in_order}
@@ -79,12 +79,9 @@ def _cells(curve: SupportedCurve, row: Row, threshold: float, curves: Sequence[S
 
 
 def _cost(curve: SupportedCurve, row: Row, plan: Plan) -> dict[str, str]:
-    total = row.node_hours.scaled(plan.runs)
-    hours = {"node": row.node_hours, "core": row.node_hours.scaled(curve.node.cores)}
-    totals = {"node": total, "core": total.scaled(curve.node.cores)}
-    if curve.node.gpus:
-        hours |= {"GPU": row.node_hours.scaled(curve.node.gpus)}
-        totals |= {"GPU": total.scaled(curve.node.gpus)}
+    in_a_node = {"node": 1.0, "core": curve.node.cores} | ({"GPU": curve.node.gpus} if curve.node.gpus else {})
+    hours = {name: row.node_hours.scaled(number) for name, number in in_a_node.items()}
+    totals = {name: number.scaled(plan.runs) for name, number in hours.items()} if plan.runs > 1 else {}
     return {
         "model": curve.name,
         "scaling": curve.kind,
@@ -96,7 +93,7 @@ def _cost(curve: SupportedCurve, row: Row, plan: Plan) -> dict[str, str]:
         "GiB a process": f"{row.memory_bytes / 2**30:.2g}" if row.memory_bytes else "",
         "hours a run": _text(row.hours),
         **{f"{name} hours a run": _text(number) for name, number in hours.items()},
-        **({f"{name} hours, {plan.runs} runs": _text(n) for name, n in totals.items()} if plan.runs > 1 else {}),
+        **{f"{name} hours, {plan.runs} runs": _text(number) for name, number in totals.items()},
     }
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis import labels
+from analysis.compare.sessions import days
 from analysis.documents import counted
 from train.record.record import ProgramFacts, RunRecord
 
@@ -68,7 +69,7 @@ def machine(runs: Sequence[RunRecord]) -> dict[str, str]:
     environments = [run.environment for run in runs if run.environment]
     hosts = [host for environment in environments for host in environment.hosts]
     nodes = {node(run) for run in runs}
-    days = sorted(run.started_at[:10] for run in runs)
+    started = [run.started_at for run in runs]
     hours = math.fsum(run.job_s * (len({rank.node for rank in run.ranks}) or 1) for run in runs) / 3600
     cores = {one.cores for one in nodes}
     rows = {
@@ -85,7 +86,7 @@ def machine(runs: Sequence[RunRecord]) -> dict[str, str]:
         "launcher": _listed(run.config.get("launcher", {}).get("name", "") for run in runs),
         "input and output": _listed(_file_traffic(run) for run in runs) or BLANK,
         "measured with": _listed(map(_kit, runs)),
-        "measured on": days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}",
+        "measured on": days(min(started), max(started)),
         "node hours of the study": f"{hours:.2f}",
     }
     if len(cores) == 1 and not math.isnan(core := cores.pop()):

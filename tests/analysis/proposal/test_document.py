@@ -20,7 +20,7 @@ def content(folder, unit="cells/s", scaling="weak", rates=(100.0, 190.0), plan=N
         for nodes, rate in enumerate(rates, 1):
             problem = {"program": {"name": "my_solver", "scaling": scaling, "problem": "100 % of a_b, {1} & more"}}
             save(make_program(nodes, rate * (1 + 0.001 * repeat), unit, scaling, repeat, **problem), folder)
-    return proposal.proposal(Study(folder), ("scaling",), 0.75, plan or Plan(), ())
+    return proposal.proposal(Study(folder), ("scaling",), plan or Plan())
 
 
 def test_a_program_keeps_its_unit_and_has_no_batch(tmp_path):

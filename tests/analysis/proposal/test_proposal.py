@@ -13,7 +13,6 @@ from tests.helpers.run_records import QUOTA, Arm, make_rounds, save
 from tests.helpers.studies import long_curve
 
 pytestmark = pytest.mark.slow
-MILLION = Plan()
 BOTH = ("weak_scaling", "strong_scaling")
 
 
@@ -25,8 +24,8 @@ def results(tmp_path_factory):
     return folder
 
 
-def new_proposal(results, threshold=0.75, plan=MILLION, to=(), experiments=BOTH):
-    return proposal.proposal(Study(results), experiments, threshold, plan, to)
+def new_proposal(results, experiments=BOTH, **plan):
+    return proposal.proposal(Study(results), experiments, Plan(**plan))
 
 
 def test_weak_and_strong_scaling_are_distinguished_and_judged(results):
@@ -48,7 +47,7 @@ def test_a_threshold_within_the_interval_is_not_decided(results):
 
 def test_time_and_node_hours_of_a_run_follow_from_the_rate(results):
     """64 images/s less 1 % on average: 640,000 images take 10,100 s, 2.8 h; on 8 nodes an eighth of that, over 0.88."""
-    (weak,) = new_proposal(results, plan=Plan(640_000, 3, True)).curves_in("weak")
+    (weak,) = new_proposal(results, images=640_000, runs=3, from_user=True).curves_in("weak")
     one, *_, eight = weak.rows[:4]
     assert one.hours.value == pytest.approx(10_100 / 3600, rel=0.002)
     assert eight.hours.value == pytest.approx(10_100 / 3600 / 8 / 0.88, rel=0.005)
@@ -99,7 +98,7 @@ def test_points_that_shared_cores_support_nothing(tmp_path):
 
 def test_emulated_nodes_are_no_cluster(tmp_path):
     long_curve(tmp_path, "weak_scaling", (1, 0.95, 0.91, 0.88), **QUOTA)
-    content = proposal.proposal(Study(tmp_path), ("weak_scaling",), 0.75, MILLION, ())
+    content = new_proposal(tmp_path)
     assert content.caveats[0].startswith("Nodes are emulated on one machine by CPU quotas: no network")
 
 
