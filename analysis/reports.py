@@ -322,3 +322,31 @@ def recompute(published: pd.DataFrame) -> pd.DataFrame:
                 | {"difference": d.computed.value - d.row["value"], "agrees": agrees, "formula": d.formula}
             )
     return pd.DataFrame(rows).astype({"agrees": "boolean", "ranks": "Int64", "batch_per_rank": "Int64"})
+
+
+def text_row(row: Row) -> dict[str, str]:
+    """Return a row of `recompute` as text, with the range that the primary numbers leave open."""
+    stated, value, low, high = (
+        "" if math.isnan(row[name]) else f"{row[name]:.5g}"
+        for name in ("stated", "computed", "computed_low", "computed_high")
+    )
+    answers = {True: "yes", False: "no"}
+    return {
+        "place": row["place"],
+        "of": row["model"] or row["run"],
+        "quantity": row["quantity"],
+        "stated": f"{row['read_as']} {stated}".strip(),
+        "computed": value + (f" ({low} to {high})" if low and low != high else ""),
+        "agrees": answers.get(row["agrees"], "not decidable") if stated else "",
+        "formula": row["formula"],
+    }
+
+
+def counts(rows: pd.DataFrame) -> str:
+    """Return how many numbers of a report follow from others; rows: those of `recompute`."""
+    stated = rows[rows["stated"].notna()]
+    yes, no = (int(stated["agrees"].eq(answer).sum()) for answer in (True, False))
+    return (
+        f"{yes} of {len(stated)} stated numbers follow from its primary ones, {no} do not, "
+        f"{len(stated) - yes - no} are not decidable"
+    )

@@ -93,7 +93,7 @@ def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope 
     Prints the name of each figure once it is drawn. Without a folder the figures are only in the page. `only`: one
     report, with the outcome of its reproduction.
     """
-    from analysis.page import about, analyse, page
+    from analysis.page import analyse, page
 
     study = only.narrowed(study) if only else study
     figures = registry.figures(study.local)
@@ -102,14 +102,13 @@ def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope 
     with tempfile.TemporaryDirectory() as temporary:
         drawn = folder or Path(temporary)
         formats = files.FORMATS if folder else ("svg",)
-        with files.in_background(entries, study, drawn, formats, show):
-            analysed = analyse(study)
-            analysed = about(analysed, only.report) if only else analysed
+        with files.in_background(entries, study, drawn, show, formats):
+            analysed = analyse(study, only)
         if folder:
             files.write_captions(figures, study, folder)
             files.write_data(entries, study, folder)
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page(analysed, entries, drawn, only), encoding="utf-8")
+        out.write_text(page(analysed, entries, drawn), encoding="utf-8")
     return study.notices
 
 

@@ -12,8 +12,6 @@ from analysis.documents import csv_text
 from analysis.study import Study
 from analysis.user_table import table as user_table
 
-_FOLLOWS = {True: "yes", False: "no"}
-
 
 def declare_tables(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--out", default=Path("figures/tables"))
@@ -28,31 +26,13 @@ def run_tables(options: argparse.Namespace) -> int:
         text = tabulate(rows.astype(object).where(rows.notna(), ""), headers="keys", tablefmt="github", showindex=False)
         (options.out / f"{report}.md").write_text(f"# Report {report}: derived numbers, recomputed\n\n{text}\n")
     stated = numbers[numbers["stated"].notna()]
-    unconfirmed = [_unconfirmed(row) for row in stated[~stated["agrees"].fillna(False)].to_dict("records")]
-    print(tabulate(unconfirmed, headers="keys", tablefmt="simple", maxcolwidths=28, disable_numparse=True))
+    unconfirmed = stated[~stated["agrees"].fillna(False)].to_dict("records")
+    table = [{"report": row["report"], **reports.text_row(row)} for row in unconfirmed]
+    print(tabulate(table, headers="keys", tablefmt="simple", maxcolwidths=28, disable_numparse=True))
     for report, rows in stated.groupby("report"):
-        yes, no = (int(rows["agrees"].eq(answer).sum()) for answer in (True, False))
-        print(
-            f"report {report}: {yes} of {len(rows)} stated numbers follow from its primary ones, {no} do not, "
-            f"{len(rows) - yes - no} are not decidable"
-        )
+        print(f"report {report}: {reports.counts(rows)}")
     print(f"all of them: {options.out}")
     return 0
-
-
-def _unconfirmed(row: dict) -> dict[str, str]:
-    ends = [row["computed"], row["computed_low"], row["computed_high"]]
-    value, low, high = ("" if pd.isna(end) else f"{end:.4g}" for end in ends)
-    return {
-        "report": row["report"],
-        "place": row["place"],
-        "of": row["model"] or row["run"],
-        "quantity": row["quantity"],
-        "stated": f"{row['read_as']} {row['stated']:.4g}".strip(),
-        "computed": value + (f" ({low} to {high})" if low and low != high else ""),
-        "follows": "not decidable" if pd.isna(row["agrees"]) else _FOLLOWS[bool(row["agrees"])],
-        "formula": row["formula"],
-    }
 
 
 def declare_table(parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,7 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
+from analysis.compare.sessions import days
 from analysis.documents import counted, csv_text
 from analysis.figures import Entry, Points, plots
 from analysis.study import Study
@@ -47,9 +48,8 @@ def caption(entry: Entry, points: Points) -> str:
     text = [f"## {entry.id}", f"**{entry.shows[0].upper() + entry.shows[1:]}.** {entry.caption(points.local)}"]
     if not points.local.empty:
         runs = points.local.drop_duplicates("record")
-        days = sorted({started[:10] for started in runs["started_at"]})
-        span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-        text.append(f"Local points: {counted(len(runs), 'run')} on {'; '.join(runs['machine'].unique())}, {span}.")
+        machines, when = "; ".join(runs["machine"].unique()), days(runs["started_at"].min(), runs["started_at"].max())
+        text.append(f"Local points: {counted(len(runs), 'run')} on {machines}, {when}.")
     return "\n\n".join(text) + "\n"
 
 
@@ -68,28 +68,23 @@ def save(id: str, draw: Callable[[], Figure], folder: Path, formats: Sequence[st
 Report = Callable[[str], None]
 
 
-def _silent(_: str) -> None: ...
-
-
 @contextmanager
 def in_background(
-    entries: Sequence[Entry], study: Study, folder: Path, formats: Sequence[str] = FORMATS, report: Report = _silent
+    entries: Sequence[Entry], study: Study, folder: Path, report: Report, formats: Sequence[str] = FORMATS
 ) -> Iterator[None]:
     """Draw the figures into `folder`, in parallel, while the block runs; at its end all are drawn.
 
     report: called with the id of each figure when it is drawn.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    todo = [(entry, entry.points(study)) for entry in entries]
-    for entry, points in todo[:1]:  # in this process, so that forked ones have fonts and libraries loaded
-        save(entry.id, partial(entry.draw, points), folder, formats)
-        report(entry.id)
+    todo = [(entry.id, partial(entry.draw, entry.points(study)), folder, formats) for entry in entries]
+    for figure in todo[:1]:  # in this process, so that forked ones have fonts and libraries loaded
+        save(*figure)
+        report(figure[0])
     with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:  # its default on Python 3.11, 3.12 ignores a cpuset
-        pending = [
-            pool.submit(save, entry.id, partial(entry.draw, points), folder, formats) for entry, points in todo[1:]
-        ]
-        for job, (entry, _) in zip(pending, todo[1:], strict=True):
-            job.add_done_callback(partial(_report, report, entry.id))
+        pending = [pool.submit(save, *figure) for figure in todo[1:]]
+        for job, (id, *_) in zip(pending, todo[1:], strict=True):
+            job.add_done_callback(partial(_report, report, id))
         yield
         for job in pending:
             job.result()
@@ -100,9 +95,9 @@ def _report(report: Report, id: str, job: Future) -> None:
         report(id)
 
 
-def draw(entries: Sequence[Entry], study: Study, folder: Path, report: Report = _silent) -> None:
+def draw(entries: Sequence[Entry], study: Study, folder: Path, report: Report) -> None:
     """Draw the figures into `folder`, in parallel. report: as for `in_background`."""
-    with in_background(entries, study, folder, report=report):
+    with in_background(entries, study, folder, report):
         pass
 
 

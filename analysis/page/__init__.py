@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -55,38 +55,32 @@ class PageFigure:
 
 @dataclass(frozen=True)
 class Analysed:
-    """The content of a page without its figures."""
+    """The content of a page without its figures; `only`: it is about this report alone."""
 
     study: Study
     judged: Sequence[JudgedClaim]
     findings: Sequence[Finding]  # in the reports
     local_findings: Sequence[Finding]
     recomputed: pd.DataFrame  # the derived numbers of the reports
-    comparisons: Comparisons  # of local numbers with those of the reports
+    published: pd.DataFrame
+    comparisons: Comparisons  # of local numbers with published ones
+    only: Scope | None = None
 
 
-def analyse(study: Study) -> Analysed:
+def analyse(study: Study, only: Scope | None = None) -> Analysed:
     """Judge, audit, recompute and compare: return the content of a page without its figures."""
+    published = study.published
+    if only:
+        published = published[published["report"].eq(only.report)]
     return Analysed(
         study,
         claims.judge(claims.read(), study),
         audit.table_findings(study.published),
         audit.record_findings(study),
         reports.recompute(study.published),
-        comparison.compare(study.published, study.local, comparison.read_tolerances()),
-    )
-
-
-def about(analysed: Analysed, report: str) -> Analysed:
-    """Return the part that is about one report."""
-    published = analysed.study.published
-    rows = published[published["report"].eq(report)]
-    return replace(
-        analysed,
-        judged=[judged for judged in analysed.judged if judged.report == report],
-        findings=[finding for finding in analysed.findings if finding.report == report],
-        recomputed=analysed.recomputed[analysed.recomputed["report"].eq(report)],
-        comparisons=comparison.compare(rows, analysed.study.local, comparison.read_tolerances()),
+        published,
+        comparison.compare(published, study.local, comparison.read_tolerances()),
+        only,
     )
 
 
@@ -147,27 +141,14 @@ def _claims(judged: Sequence[JudgedClaim]) -> list[Row]:
 
 
 def _derived(rows: pd.DataFrame) -> list[Row]:
-    agrees = {True: "yes", False: "no"}
     return [
-        {
-            "place": row["place"],
+        reports.text_row(row)
+        | {
             "of": ", ".join(filter(None, (row["run"], point_label(row)))),
             "quantity": f"{row['quantity']} [{row['unit']}]",
-            "stated": " ".join(filter(None, (row["read_as"], _number(row["stated"])))),
-            "computed": _number(row["computed"]),
-            "agrees": "" if pd.isna(row["agrees"]) else agrees[bool(row["agrees"])],
-            "formula": row["formula"],
         }
         for row in rows.to_dict("records")
     ]
-
-
-def _recomputed(rows: pd.DataFrame) -> str:
-    stated = rows[rows["stated"].notna()]
-    return (
-        f"{int(stated['agrees'].fillna(False).sum())} of {len(stated)} stated numbers follow from the report's primary "
-        f"ones; {len(rows) - len(stated)} more are only plotted."
-    )
 
 
 def _provenance(runs: Sequence[dict[str, str]], names: Sequence[str]) -> list[Row]:
@@ -238,32 +219,25 @@ def _experiment(name: str, rows: pd.DataFrame, page_figures: Sequence[PageFigure
     }
 
 
-def _reports(analysed: Analysed, page_figures: Sequence[PageFigure], reports: Sequence[str]) -> list[dict[str, Any]]:
-    recomputed, cited = analysed.recomputed, sources()
-    sections = []
-    for number in reports:
-        findings = [f for f in analysed.findings if f.report == number]
-        claims_judged = [j for j in analysed.judged if j.report == number]
-        numbers = recomputed[recomputed["report"] == number]
-        figures = [figure for figure in page_figures if figure.entry.report == number]
-        sections.append(
-            {
-                "number": number,
-                "title": TITLES[number][0].upper() + TITLES[number][1:],
-                "source": cited[number],
-                "figures": [figure for figure in figures if figure.image],
-                "lost": [
-                    {"figure": f.entry.id, "would show, and what is known": f.caption} for f in figures if not f.image
-                ],
-                "claims": _claims(sorted(claims_judged, key=lambda j: VERDICTS.index(j.verdict))),
-                "verdicts": tally([j.verdict for j in claims_judged], VERDICTS),
-                "findings": _findings(findings),
-                "severities": tally([f.severity for f in findings], SEVERITIES),
-                "derived": _derived(numbers),
-                "recomputed": _recomputed(numbers),
-            }
-        )
-    return sections
+def _report(number: str, analysed: Analysed, page_figures: Sequence[PageFigure]) -> dict[str, Any]:
+    """Return the section of a report."""
+    findings = [finding for finding in analysed.findings if finding.report == number]
+    judged = [claim for claim in analysed.judged if claim.report == number]
+    derived = analysed.recomputed[analysed.recomputed["report"].eq(number)]
+    figures = [figure for figure in page_figures if figure.entry.report == number]
+    return {
+        "number": number,
+        "title": TITLES[number][0].upper() + TITLES[number][1:],
+        "source": sources()[number],
+        "figures": [figure for figure in figures if figure.image],
+        "lost": [{"figure": f.entry.id, "would show, and what is known": f.caption} for f in figures if not f.image],
+        "claims": _claims(sorted(judged, key=lambda claim: VERDICTS.index(claim.verdict))),
+        "verdicts": tally([claim.verdict for claim in judged], VERDICTS),
+        "findings": _findings(findings),
+        "severities": tally([finding.severity for finding in findings], SEVERITIES),
+        "derived": _derived(derived),
+        "recomputed": f"{reports.counts(derived)}; {derived['stated'].isna().sum()} more are only plotted.",
+    }
 
 
 # Columns that are shown also if all rows have the same value, as their cells colour the row.
@@ -284,34 +258,34 @@ def _folded(rows: Sequence[Row]) -> tuple[Row, list[Row]]:
     return {name: value for name, value in same.items() if value}, others
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined,
-        keep_trailing_newline=True,
-    )  # fmt: skip
+def templates(**options: Any) -> Environment:
+    """Return the environment of the templates in this folder, with options of Jinja."""
+    loader = FileSystemLoader(Path(__file__).parent)
+    return Environment(loader=loader, undefined=StrictUndefined, keep_trailing_newline=True, **options)
+
+
+def _html_templates() -> Environment:
+    environment = templates(autoescape=True)
     environment.filters["folded"] = _folded
     environment.filters["marked"] = lambda text: escape(text).replace(BLANK, Markup(f"<mark>{BLANK}</mark>"))
     return environment
 
 
-def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope | None = None) -> str:
-    """Return the page as HTML, with the figures that are SVG files in `folder`; `only`: about one report."""
-    study = analysed.study
+def page(analysed: Analysed, figures: Sequence[Entry], folder: Path) -> str:
+    """Return the page as HTML, with the figures that are SVG files in `folder`."""
+    study, only = analysed.study, analysed.only
     page_figures = [_page_figure(entry, analysed, folder) for entry in figures]
     experiments, shared = _experiments(study, [figure for figure in page_figures if figure.entry.published is None])
     sections, notes = published_tables(analysed.comparisons)
-    published = study.published
     return (
-        _environment()
+        _html_templates()
         .get_template("page.html.j2")
         .render(
-            numbers=len(published if only is None else published[published["report"].eq(only.report)]),
+            numbers=len(analysed.published),
             only=only.report if only else None,
             reproduced=only.rows() if only else [],
             runs=study.local["record"].nunique(),
-            claims=analysed.judged,
-            verdicts=tally([j.verdict for j in analysed.judged], VERDICTS),
-            reports=_reports(analysed, page_figures, [only.report] if only else schema.REPORTS),
+            reports=[_report(number, analysed, page_figures) for number in ([only.report] if only else schema.REPORTS)],
             results=[_result(name, rows, study) for name, rows in _in_order(study.local)],
             experiments=experiments,
             shared=shared,
@@ -371,5 +345,5 @@ def report_scope(report: str, published: pd.DataFrame, results: Path) -> Scope:
 
 def proposal_page(title: str, sections: Sequence[Section], svg: str) -> str:
     """Return the page as HTML; svg: the text of its figure, which the page holds."""
-    template = _environment().get_template("proposal.html.j2")
+    template = _html_templates().get_template("proposal.html.j2")
     return template.render(title=title, sections=sections, svg=svg[svg.index("<svg") :])

@@ -1,20 +1,15 @@
 """The artifact appendix and a reviewer's report, as Markdown: the templates beside this file, filled in."""
 
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from analysis.appendix import Appendix, Evaluation
+from analysis.page import templates
 
 STYLES = ("sc", "eurosys")
 
 
 def _filled(template: str, **values: Any) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, keep_trailing_newline=True,
-        trim_blocks=True, lstrip_blocks=True, autoescape=False,
-    )  # fmt: skip
+    environment = templates(trim_blocks=True, lstrip_blocks=True)
     environment.filters["cell"] = lambda text: " ".join(str(text).split()).replace("|", "\\|")
     return environment.get_template(template).render(**values)
 

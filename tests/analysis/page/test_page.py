@@ -22,7 +22,7 @@ def write(results, folder):
     study = Study(results)
     figures = registry.figures(study.local)
     entries = [figures[id] for id in (*FIGURES, *LOST) if id in figures]
-    with files.in_background(entries, study, folder, ("svg",)):
+    with files.in_background(entries, study, folder, print, ("svg",)):
         contents = analyse(study)
     return page(contents, entries, folder)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.figures import files, registry
-from analysis.page import Scope, about, analyse
+from analysis.page import Scope, analyse
 from analysis.page import page as page_text
 from analysis.study import Study
 from tests.helpers.browser import Browser
@@ -37,7 +37,7 @@ def page(tmp_path_factory):
     study = results.study()
     figures = registry.figures(study.local)
     entries = [figures[id] for id in _FIGURES]
-    with files.in_background(entries, study, tmp_path, ("svg",)):
+    with files.in_background(entries, study, tmp_path, print, ("svg",)):
         contents = analyse(study)
     path = tmp_path / "report.html"
     path.write_text(page_text(contents, entries, tmp_path))
@@ -56,7 +56,7 @@ def reproduced(tmp_path_factory):
     ]
     only = Scope("001", frozenset({"strong_scaling", "imdb_wiki"}), Reproduction("001", outcomes))
     path = tmp_path / "report.html"
-    path.write_text(page_text(about(analyse(Study()), "001"), [], tmp_path, only))
+    path.write_text(page_text(analyse(Study(), only), [], tmp_path))
     return path
 
 
