@@ -7,13 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import pandas as pd
 
 from analysis import TableError
 from analysis.documents import counted
+
+DTYPES: dict[str, Any] = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
+_FLAGS = {True: True, False: False, "True": True, "False": False}
 
 
 @dataclass(frozen=True)
@@ -28,16 +32,32 @@ class Column:
     above: float | None = None
     allowed: tuple[str, ...] = ()
 
+    @property
+    def values(self) -> str:
+        """Return the allowed values, for a message."""
+        if self.kind in ("text", "flag"):
+            return "True, False" if self.kind == "flag" else ", ".join(self.allowed) or "any text"
+        above = "" if self.above is None else f" above {self.above:g}"
+        least = "" if self.minimum is None else f" of at least {self.minimum:g}"
+        return f"{'whole ' * (self.kind == 'integer')}numbers{above}{least}"
 
-def _columns(part: str) -> tuple[Column, ...]:
-    allowed = {name: tuple(column.get("allowed", ())) for name, column in _SCHEMA[part].items()}
-    return tuple(Column(name, **column | {"allowed": allowed[name]}) for name, column in _SCHEMA[part].items())
-
-
-_SCHEMA = tomllib.loads(Path(__file__).with_name("schema.toml").read_text())
-COLUMNS, LOCAL_COLUMNS = _columns("published"), _columns("local")  # only local records have the latter
-REPORTS = next(column.allowed for column in COLUMNS if column.name == "report")
-LOCAL_NAMES = tuple(column.name for column in COLUMNS + LOCAL_COLUMNS)  # of a table of local records
+    def converted(self, cells: pd.Series, empty: pd.Series) -> tuple[pd.Series, pd.Series]:
+        """Return the cells in the type of the column, and which have a value that is not allowed in it."""
+        if self.kind == "text":
+            texts = cells.astype(object).where(~empty, "").astype(str)
+            return texts, ~texts.isin([*self.allowed, ""]) & bool(self.allowed)
+        if self.kind == "flag":
+            flags = cells.astype(object).map(_FLAGS).astype(DTYPES["flag"])
+            return flags, flags.isna() & ~empty
+        numbers = pd.to_numeric(cells.mask(empty), errors="coerce").astype(float)
+        wrong = ~(numbers.abs() < np.inf)
+        if self.kind == "integer":
+            wrong |= numbers % 1 != 0
+        if self.minimum is not None:
+            wrong |= numbers < self.minimum
+        if self.above is not None:
+            wrong |= numbers <= self.above
+        return numbers.mask(wrong).astype(DTYPES[self.kind]), wrong & ~empty
 
 
 @dataclass(frozen=True)
@@ -47,18 +67,24 @@ class Quantity:
     unit: str
     zero: bool = False  # whether 0 is possible
     maximum: float = np.inf
+    names: tuple[str, ...] = ()
 
     def possible(self, value: float) -> bool:
         """Return whether a measurement can have this value."""
         return 0 <= value <= self.maximum and (value != 0 or self.zero)
 
 
-QUANTITIES = {
-    name: Quantity(entry["unit"], entry.get("zero", False), entry.get("maximum", np.inf))
-    for entry in _SCHEMA["quantity"]
-    for name in entry["names"]
-}
+def _columns(part: str) -> tuple[Column, ...]:
+    """Return the columns of a part of the schema; those of local records need not exist."""
+    columns = [{"name": name, "required": part == "published", **column} for name, column in _SCHEMA[part].items()]
+    return msgspec.convert(columns, tuple[Column, ...])
 
+
+_SCHEMA = tomllib.loads(Path(__file__).with_name("schema.toml").read_text())
+COLUMNS, LOCAL_COLUMNS = _columns("published"), _columns("local")  # only local records have the latter
+REPORTS = next(column.allowed for column in COLUMNS if column.name == "report")
+LOCAL_NAMES = tuple(column.name for column in COLUMNS + LOCAL_COLUMNS)  # of a table of local records
+QUANTITIES = {name: entry for entry in msgspec.convert(_SCHEMA["quantity"], list[Quantity]) for name in entry.names}
 
 # Units of numbers that are counted, not rounded, if they are printed to the last unit.
 _COUNTED = ("count", "steps", "epochs", "images")
@@ -91,18 +117,6 @@ def _like(name: str, allowed: Iterable[str]) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
-def _row(cells: pd.Series | pd.DataFrame, position: int | np.integer) -> str:
-    return f"line {position + 2}" if isinstance(cells.index, pd.RangeIndex) else f"row {cells.index[int(position)]}"
-
-
-def _bad_cells(column: Column, cells: pd.Series, wrong: pd.Series, problem: str) -> list[str]:
-    texts = [f"{cell:g}" if isinstance(cell, float) else f"'{cell}'" for cell in cells[wrong]]
-    return [
-        f"{_row(cells, i)}: {column.name}: {cell} {problem}"
-        for i, cell in zip(np.flatnonzero(wrong), texts, strict=True)
-    ]
-
-
 def _name_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str]:
     names = [column.name for column in columns]
     unknown = [str(name) for name in frame.columns if name not in names]
@@ -113,52 +127,11 @@ def _name_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str]:
     return problems
 
 
-def _text(column: Column, cells: pd.Series, empty: pd.Series) -> tuple[pd.Series, list[str]]:
-    cells = cells.fillna("").astype(str)
-    if not column.allowed:
-        return cells, []
-    wrong = ~cells.isin([*column.allowed, ""])
-    return cells, _bad_cells(column, cells, wrong, f"given, allowed: {', '.join(column.allowed)}")
-
-
 def _blank(cells: pd.Series) -> pd.Series:
     if pd.api.types.is_numeric_dtype(cells):
         return cells.isna()
     spaces = [isinstance(cell, str) and not cell.strip() for cell in cells.to_numpy(object)]
     return cells.isna() | pd.Series(spaces, cells.index, bool)
-
-
-def _allowed(column: Column) -> str:
-    """Return the allowed values of a column of numbers, for a message."""
-    above = "" if column.above is None else f" above {column.above:g}"
-    least = "" if column.minimum is None else f" of at least {column.minimum:g}"
-    return f"; allowed: {'whole ' * (column.kind == 'integer')}numbers{above}{least}"
-
-
-def _number(column: Column, cells: pd.Series, empty: pd.Series) -> tuple[pd.Series, list[str]]:
-    numbers = pd.to_numeric(cells.mask(empty), errors="coerce").astype(float)
-    wrong, allowed = ~empty & ~np.isfinite(numbers), _allowed(column)
-    problems = _bad_cells(column, cells, wrong, f"is not a number{allowed}")
-    if column.kind == "integer":
-        broken = numbers.notna() & (numbers % 1 != 0) & ~wrong
-        problems += _bad_cells(column, cells, broken, f"is not a whole number{allowed}")
-        numbers = numbers.mask(broken | wrong)
-    if column.minimum is not None:
-        problems += _bad_cells(column, numbers, numbers < column.minimum, f"given, must be at least {column.minimum:g}")
-    if column.above is not None:
-        problems += _bad_cells(column, numbers, numbers <= column.above, f"given, must be more than {column.above:g}")
-    return numbers.astype("Int64") if column.kind == "integer" else numbers, problems
-
-
-def _flag(column: Column, cells: pd.Series, empty: pd.Series) -> tuple[pd.Series, list[str]]:
-    flags = cells.astype(object).map({True: True, False: False, "True": True, "False": False}).astype("boolean")
-    return flags, _bad_cells(column, cells, flags.isna() & ~empty, "is not True or False")
-
-
-_CONVERT = {"text": _text, "integer": _number, "number": _number, "flag": _flag}
-# The cells of a column without any value.
-_NOTHING = {"text": "", "integer": pd.NA, "number": np.nan, "flag": pd.NA}
-DTYPES = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
 
 
 def _raise(name: str, problems: list[str]) -> None:
@@ -171,8 +144,8 @@ def conform(frame: pd.DataFrame, columns: Sequence[Column], name: str) -> pd.Dat
     """Return `frame` with those of `columns` that it has, in their order and with their types; `name` is for errors.
 
     Text cells become str ("" if empty), integers Int64, numbers float64 (NaN if empty), flags boolean.
-    Raises TableError listing every problem: a missing, unknown, misspelt or duplicate column; a cell that is not a
-    number, not whole, out of range, not among the allowed words, or empty although a value is required.
+    Raises TableError listing every problem: a missing, unknown, misspelt or duplicate column; a cell that is not
+    allowed in its column, or empty although a value is required.
     """
     _raise(name, _name_columns(frame, columns))
     problems: list[str] = []
@@ -180,14 +153,13 @@ def conform(frame: pd.DataFrame, columns: Sequence[Column], name: str) -> pd.Dat
     for column in columns:
         if column.name not in frame.columns:
             continue
-        empty = _blank(frame[column.name])
-        if empty.all():
-            converted[column.name] = pd.Series(_NOTHING[column.kind], frame.index, DTYPES[column.kind])
-        else:
-            converted[column.name], bad_cells = _CONVERT[column.kind](column, frame[column.name], empty)
-            problems += bad_cells
-        if not column.blank:
-            problems += [f"{_row(frame, i)}: {column.name} is empty" for i in np.flatnonzero(empty)]
+        cells = frame[column.name]
+        empty = _blank(cells)
+        converted[column.name], wrong = column.converted(cells, empty)
+        wrong |= empty & (not column.blank)
+        for i, cell in zip(np.flatnonzero(wrong), cells[wrong], strict=True):
+            text = f"'{cell}'" if isinstance(cell, str) else cell
+            problems.append(f"line {i + 2}: {column.name}: {text} given; allowed: {column.values}")
     _raise(name, problems)
     return pd.DataFrame(converted, index=frame.index)
 
@@ -214,8 +186,7 @@ def check(table: pd.DataFrame, source: str = "table") -> pd.DataFrame:
     Raises TableError naming each row whose quantity is unknown, whose unit is not that of the quantity, whose value is
     impossible, or which is a duplicate.
     """
-    extra = tuple(Column(**{**column.__dict__, "required": False}) for column in LOCAL_COLUMNS)
-    table = conform(table, COLUMNS + extra, source)
+    table = conform(table, COLUMNS + LOCAL_COLUMNS, source)
     problems = []
     for name in table["quantity"].unique():
         rows = table[table["quantity"] == name]
