@@ -83,22 +83,22 @@ class Appendix(msgspec.Struct, frozen=True):
         return "below 1" if measured.minutes < 0.95 else f"{measured.minutes:.0f}"
 
 
-def read(data: Path = DATA, minutes: Path = MINUTES) -> Appendix:
+def read(data: Path = DATA) -> Appendix:
     """Return the contents. Raises TableError naming the file that cannot be read."""
     try:
         appendix = msgspec.toml.decode(data.read_bytes(), type=Appendix)
     except (OSError, msgspec.DecodeError) as error:
         raise TableError(f"{data}: not a readable appendix: {error}") from error
     all_claims = [*claims.read(data), *claims.read()]
-    return msgspec.structs.replace(appendix, claims=all_claims, minutes=read_minutes(minutes))
+    return msgspec.structs.replace(appendix, claims=all_claims, minutes=read_minutes())
 
 
-def read_minutes(path: Path) -> dict[str, Minutes]:
+def read_minutes() -> dict[str, Minutes]:
     """Return measured minutes by command. Raises TableError if the file cannot be read."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Minutes])
+        return msgspec.json.decode(MINUTES.read_bytes(), type=dict[str, Minutes])
     except (OSError, msgspec.DecodeError) as error:
-        raise TableError(f"{path}: not a readable file of minutes: {error}") from error
+        raise TableError(f"{MINUTES}: not a readable file of minutes: {error}") from error
 
 
 Outcome = Literal["not run", "reproduced", "not reproduced"]
@@ -152,25 +152,31 @@ class Evaluation(msgspec.Struct, frozen=True):
         return "not reproduced" in [*(step.outcome for step in self.steps), *(row.outcome for row in self.rows)]
 
 
+class StatedVerdict(msgspec.Struct, frozen=True):
+    """The part of a claim's verdict in an archive that its reviewer compares; "" where the archive has none."""
+
+    id: str
+    verdict: str = ""
+    evidence: str = ""
+
+
 def claim_rows(
-    stated: Mapping[str, Mapping[str, str]],
-    experiments: Sequence[str],
-    judged: Sequence[JudgedClaim],
+    stated: Mapping[str, StatedVerdict], all_claims: Sequence[Claim], judged: Sequence[JudgedClaim],
     measured: Collection[str],
-) -> list[ClaimRow]:
+) -> list[ClaimRow]:  # fmt: skip
     """Return a row for each claim, in the order of the appendix.
 
-    stated: the archive's verdict and evidence by the claim's id. experiments: that decide the claims; "" for none.
-    judged: the claims, judged from the reviewer's records. measured: the experiments with such records.
+    stated: the archive's verdicts by the claim's id. judged: all claims, judged from the reviewer's records. measured:
+    the experiments with such records.
     """
     rows = []
-    for number, (claim, experiment) in enumerate(zip(judged, experiments, strict=True), 1):
-        author = stated.get(claim.id, {"verdict": "", "evidence": ""})
-        outcome, why = _outcome(claim.verdict, experiment, author["verdict"], measured)
+    for number, (claim, judgement) in enumerate(zip(all_claims, judged, strict=True), 1):
+        author = stated.get(claim.id, StatedVerdict(claim.id))
+        outcome, why = _outcome(judgement.verdict, claim.experiment, author.verdict, measured)
         rows.append(
             ClaimRow(
-                f"C{number}", claim.id, claim.hypothesis, claim.rule, author["verdict"], author["evidence"],
-                claim.verdict, claim.evidence, outcome, why,
+                f"C{number}", claim.id, judgement.hypothesis, judgement.rule, author.verdict, author.evidence,
+                judgement.verdict, judgement.evidence, outcome, why,
             )
         )  # fmt: skip
     return rows

@@ -98,18 +98,16 @@ def _package(crate: ROCrate, name: str, version: str) -> ContextEntity:
 def _launch(run: RunRecord) -> dict[str, Any]:
     """Return the properties of a launch: its command, when it ran, and how it ended."""
     began = datetime.fromisoformat(run.started_at)
-    properties = {
+    properties: dict[str, Any] = {
         "name": f"{run.experiment}: {run.point}, launch {run.repeat}",
         "description": " ".join(run.command),
         "startTime": began.isoformat(),
         "endTime": (began + timedelta(seconds=run.job_s)).isoformat(timespec="milliseconds"),
+        "actionStatus": {"@id": f"http://schema.org/{'Failed' if run.failure else 'Completed'}ActionStatus"},
     }
     if run.failure:
-        return properties | {
-            "actionStatus": {"@id": "http://schema.org/FailedActionStatus"},
-            "error": run.failure.reason,
-        }
-    return properties | {"actionStatus": {"@id": "http://schema.org/CompletedActionStatus"}}
+        properties["error"] = run.failure.reason
+    return properties
 
 
 def _add_analysis(

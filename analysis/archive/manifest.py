@@ -108,22 +108,10 @@ def sign(content: bytes, key: Path) -> bytes:
         return (Path(folder) / SIGNATURE).read_bytes()
 
 
-@dataclass(frozen=True)
-class Signed:
-    """The result of a verification: whether the signature is good, and the text of ssh-keygen.
+def verify(content: bytes, signature: bytes, key: Path | None = None) -> tuple[str | None, str]:
+    """Return the fingerprint of the key of a good signature of these bytes, else None, and the text of ssh-keygen.
 
-    by: the fingerprint of its key; None if it is not good.
-    """
-
-    good: bool
-    text: str
-    by: str | None
-
-
-def verify(content: bytes, signature: bytes, key: Path | None = None) -> Signed:
-    """Verify the signature of these bytes, by `key` if given: a file with a public key.
-
-    Raises TableError where `key` cannot be read.
+    key: a file with the public key that must have signed. Raises TableError where it cannot be read.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / SIGNATURE
@@ -135,8 +123,8 @@ def verify(content: bytes, signature: bytes, key: Path | None = None) -> Signed:
             signers = Path(folder) / "signers"
             signers.write_text(f"author {_public(key)}\n")
             done = _ssh_keygen("-Y", "verify", *arguments, "-I", "author", "-f", str(signers), content=content)
-    good, by = done.returncode == 0, re.search(_FINGERPRINT, _output(done))
-    return Signed(good, _output(done), by[0] if good and by else None)
+    by = re.search(_FINGERPRINT, _output(done)) if done.returncode == 0 else None
+    return by[0] if by else None, _output(done)
 
 
 def _public(key: Path) -> str:

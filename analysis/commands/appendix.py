@@ -13,7 +13,7 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import msgspec
 
 from analysis import TableError, claims
 from analysis import appendix as contents
-from analysis.appendix import ROOT, Appendix, Evaluation, Minutes, StepResult
+from analysis.appendix import ROOT, Appendix, Evaluation, Minutes, StatedVerdict, StepResult
 from analysis.archive import collect, manifest
 from analysis.commands import arguments, bundle_check
 from analysis.page import appendix as page
@@ -41,18 +41,13 @@ def declare_appendix(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="default: ARTIFACT.md; of other styles figures/appendix-STYLE.md")
 
 
-def text(style: str = "sc", data: Path = contents.DATA, minutes: Path = contents.MINUTES) -> str:
-    """Return the appendix in a style. Raises TableError where its data are wrong."""
-    return page.appendix_text(contents.read(data, minutes), style)
-
-
 def run_appendix(options: argparse.Namespace) -> int:
     """Write the appendix and print its path; returns the exit status."""
     if options.file:
         _store_minutes(options.file)
     out = options.out or Path("ARTIFACT.md" if options.style == "sc" else f"figures/appendix-{options.style}.md")
     out.parent.mkdir(parents=True, exist_ok=True)
-    files.write_whole(out, text(options.style).encode())
+    files.write_whole(out, page.appendix_text(contents.read(), options.style).encode())
     print(f"{out}: written from {contents.DATA.name} and {contents.MINUTES.name}")
     return 0
 
@@ -63,7 +58,7 @@ def _store_minutes(file: Path) -> None:
         measured = msgspec.json.decode(bounded.check_json(bounded.read(file)), type=_Measured).minutes
     except ValueError as error:
         raise TableError(f"{file}: not a file that `make evaluate` wrote: {error}") from error
-    minutes = contents.read_minutes(contents.MINUTES) | measured
+    minutes = contents.read_minutes() | measured
     text = msgspec.json.format(msgspec.json.encode(minutes, order="deterministic"), indent=1)
     files.write_whole(contents.MINUTES, text + b"\n")
 
@@ -179,10 +174,9 @@ def _evaluation(
     study = Study(options.results)
     measured = set(study.local["experiment"])
     files_stated, differing = _differing(folder, archive)
-    judged, experiments = claims.judge(appendix.claims, study), [claim.experiment for claim in appendix.claims]
-    rows = contents.claim_rows(_stated(folder), experiments, judged, measured)
-    machine, cores = _machine()
-    commit = _commit()
+    rows = contents.claim_rows(_stated(folder), appendix.claims, claims.judge(appendix.claims, study), measured)
+    machine, cores = _processor(), len(affinity.usable_cores())
+    commit = kit.commit()[0] or "unknown"
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     minutes = {step.command: Minutes(round(step.minutes, 2), today, machine, cores, commit) for step in steps}
     return Evaluation(
@@ -191,24 +185,16 @@ def _evaluation(
     )  # fmt: skip
 
 
-class _Stated(msgspec.Struct):
-    """The part of a claim's verdict in an archive that its reviewer compares."""
-
-    id: str
-    verdict: str = ""
-    evidence: str = ""
-
-
-def _stated(folder: Path) -> dict[str, Mapping[str, str]]:
+def _stated(folder: Path) -> dict[str, StatedVerdict]:
     """Return the author's verdict on each claim, by its id."""
     file, name = folder / manifest.CLAIMS, manifest.CLAIMS
     if not file.is_file():
         raise TableError(f"{name}: not in the archive; its author packs it with `make bundle` of this kit")
     try:
-        verdicts = msgspec.json.decode(bounded.check_json(bounded.read(file)), type=list[_Stated])
+        verdicts = msgspec.json.decode(bounded.check_json(bounded.read(file)), type=list[StatedVerdict])
     except (OSError, ValueError) as error:
         raise TableError(f"{name}: not the claims that `make bundle` packs: {error}") from error
-    return {stated.id: {"verdict": stated.verdict, "evidence": stated.evidence} for stated in verdicts}
+    return {stated.id: stated for stated in verdicts}
 
 
 def _differing(folder: Path, archive: bytes) -> tuple[int, list[str]]:
@@ -228,11 +214,8 @@ def _comparison(archived: Path, results: Path) -> str:
     return compare_text.markdown(*compare_text.sets_tables(sets.compare(archived, results, a_name="the archive")))
 
 
-def _machine() -> tuple[str, int]:
-    cpu = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-                if line.startswith("model name")), "unknown processor")  # fmt: skip
-    return cpu, len(affinity.usable_cores())
-
-
-def _commit() -> str:
-    return kit.commit()[0] or "unknown"
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown processor"
+    )

@@ -4,8 +4,8 @@ import pytest
 
 from analysis import TableError
 from analysis import appendix as contents
-from analysis.appendix import Evaluation, StepResult, claim_rows
-from analysis.claims import JudgedClaim
+from analysis.appendix import Evaluation, StatedVerdict, StepResult, claim_rows
+from analysis.claims import Claim, JudgedClaim
 from analysis.experiments.summary import SummaryPoint
 from analysis.figures import Kind, diagnosis, registry, scaling, settings, training
 from analysis.study import Study
@@ -53,6 +53,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         contents.read(tmp_path / "appendix.toml")
 
 
+def claim(experiment):
+    return Claim(id="one", report="kit", place="", text="", hypothesis="it is so", rule="", experiment=experiment)
+
+
 def judged(verdict):
     return JudgedClaim(
         id="one", report="kit", place="", text="", hypothesis="it is so", data="", rule="measured: ", scope="any run",
@@ -74,8 +78,8 @@ def judged(verdict):
     ],
 )
 def test_the_outcome_follows_from_both_verdicts(stated, local, experiment, measured, outcome, why):
-    archive = {"one": {"verdict": stated, "evidence": "theirs"}} if stated else {}
-    (row,) = claim_rows(archive, [experiment], [local], measured)
+    archive = {"one": StatedVerdict("one", stated, "theirs")} if stated else {}
+    (row,) = claim_rows(archive, [claim(experiment)], [local], measured)
     assert (row.label, row.outcome) == ("C1", outcome)
     assert row.why.startswith(why)
     assert row.numbers == f"numbers of {local.verdict}"
@@ -83,8 +87,8 @@ def test_the_outcome_follows_from_both_verdicts(stated, local, experiment, measu
 
 
 def evaluation(steps, *outcomes):
-    stated = {"one": {"verdict": "supported", "evidence": ""}}
-    verdicts = [claim_rows(stated, [""], [judged(outcome)], [])[0] for outcome in outcomes]
+    stated = {"one": StatedVerdict("one", "supported")}
+    verdicts = [claim_rows(stated, [claim("")], [judged(outcome)], [])[0] for outcome in outcomes]
     return Evaluation("a.tar.gz", "2 cores", "0" * 40, steps, 3, [], verdicts, "", {})
 
 
