@@ -17,6 +17,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import labels
+from analysis.compare.sessions import days
 from analysis.documents import counted
 from analysis.experiments import summary
 from analysis.study import Study, record_files
@@ -52,26 +53,15 @@ def cpus(records: Sequence[RunRecord]) -> str:
 
 def origin(records: Sequence[RunRecord]) -> str:
     """Return when, where and with what versions records were measured, in a sentence."""
-    days = sorted({record.started_at[:10] for record in records})
+    started = [record.started_at for record in records]
     environments = [record.environment for record in records if record.environment]
     commits = sorted({(env.git_commit or "")[:7] + "+" * bool(env.git_dirty) for env in environments} - {""})
     versions = {f"{name} {env.versions[name]}" for env in environments for name in _PACKAGES if name in env.versions}
-    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     loads = [host.state.load for env in environments for host in env.hosts if host.state]
     busy = [f"load when they began {min(loads):.1f} to {max(loads):.1f}"] if loads else []
-    return (
-        "; ".join(
-            [
-                when,
-                cpus(records),
-                f"commit {', '.join(commits)}",
-                ", ".join(sorted(versions)),
-                counted(len(records), "record"),
-                *busy,
-            ]
-        )
-        + "."
-    )
+    when, commit = days(min(started), max(started)), f"commit {', '.join(commits)}"
+    count = counted(len(records), "record")
+    return "; ".join([when, cpus(records), commit, ", ".join(sorted(versions)), count, *busy]) + "."
 
 
 def sections(study: Study, all_rounds: Study) -> dict[str, str]:
