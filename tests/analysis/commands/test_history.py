@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.run_records import make_record, save
-from tests.helpers.studies import month, month_in_rounds, month_of_allreduce
+from tests.helpers.studies import month, month_of_allreduce
 from train.record.record import Failure
 
 pytestmark = pytest.mark.slow  # reads launches of several months
@@ -86,15 +86,6 @@ def test_strict_fails_only_where_something_is_slower(first_month, command):
     command("history", "weak_scaling")
     command("history", "weak_scaling", "--strict", "--junit", "ci.xml", status=1)
     assert 0 < len(failures("ci.xml")) < int(ElementTree.parse("ci.xml").getroot().get("tests"))
-
-
-def test_one_launch_a_month_is_judged_by_the_months_before(folder, json_output):
-    for number, slower in enumerate((1.0, 1.002, 0.998, 1.0, 1.001)):
-        month_in_rounds(folder, number, slower)
-    assert verdicts(json_output("history", "weak_scaling"))["1 node", "images_per_s"] == "alike"
-    month_in_rounds(folder, 5, slower=1.3)
-    result = verdicts(json_output("history", "weak_scaling", "--strict", status=1))
-    assert result["2 nodes", "images_per_s"] == "worse"
 
 
 def test_without_records_it_says_what_there_is(first_month, command):

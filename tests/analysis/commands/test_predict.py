@@ -24,15 +24,6 @@ def one_line(text):
 
 
 @learns
-def test_a_file_as_json(csv, json_output):
-    at_32, at_64, at_512 = json_output("predict", "--file", csv(), "--to", "32,64,512", "--exchange", "allreduce")
-    assert (at_32["ranks"], at_64["ranks"], at_512["ranks"]) == (32, 64, 512)
-    assert 600 < at_32["images_per_s"]["low"] < 745  # two doublings beyond: the rate may stay at 745
-    assert 2500 < at_32["images_per_s"]["value"] < at_32["images_per_s"]["high"] < 3600
-    assert (at_64["supported"], at_512["supported"]) == (True, False)
-
-
-@learns
 def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, command, json_output):
     arguments = ("predict", "--file", csv(), "--to", "32")
     (target,) = json_output(*arguments)

@@ -71,18 +71,14 @@ def test_a_file_that_is_made_to_break_the_reader(path, content, reason):
     ("key", "value", "reason"),
     [
         ("repeat", 10**12, "<= 1000000 - at `$.repeat`"),
-        ("repeat", -1, ">= 0 - at `$.repeat`"),
         ("generation", "1", "Expected `int`, got `str` - at `$.generation`"),
         ("generation", 2**70, "$.generation"),
         ("swept", {"model": {}}, "$.swept"),
         ("config.measure.repeats", 10**12, "<= 1000000 - at `$.measure.repeats`"),
-        ("config.measure.repeats", "3", "Expected `int`, got `str` - at `$.measure.repeats`"),
         ("config.measure", 3, "at `$.measure`"),
-        ("config.distribution", "x", "at `$.distribution`"),
         ("config.system", "", "at `$.system`"),
         ("config.derived", [[]], "at `$.derived"),
         ("config.ranks_per_node", 1e308, "at `$.ranks_per_node`"),
-        ("config.nodes", 2**70, "$.nodes"),
     ],
 )
 def test_a_value_of_another_type_or_beyond_its_range(path, key, value, reason):

@@ -137,9 +137,3 @@ def test_a_launch_without_a_whole_round_has_no_rows(results):
     assert tabulate_file(failed) == Notice(True, str(failed), "out of memory")
     run = make_rounds([], repeat=1)
     assert "no whole round" in tabulate_file(save(run, results.folder)).reason
-
-
-def test_the_newest_generation_of_complete_launches_in_rounds_counts(results):
-    save(make_rounds([(0.5, 0.8, 0.55)]), results.folder)
-    save(make_rounds([(0.4, 0.64, 0.44)], generation=1), results.folder)
-    assert rates(results.table(), 1) == pytest.approx([20])
