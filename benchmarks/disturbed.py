@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.common import Row, curve_of, launch_command, launch_overrides, options, show
+from benchmarks.common import Row, curve_of, in_words, launch_command, launch_overrides, options, show
 from train.record import affinity, intervals, protocol, record, rounds
 from train.record.disturbance import run_selection
 from train.record.parts import read_part
@@ -103,17 +103,8 @@ def compare(run: RunRecord, beside_loop: set[int]) -> Iterator[Row]:
         truth = intervals.median_interval(ratios["without the loop"])
         within = truth is not None and truth.low <= statistics.median(ratios["that count"]) <= truth.high
         counts = f"{len(numbers['that count'])} of {len(rates)}, {len(beside_loop & {*numbers['all']})} beside the loop"
-        texts = {f"rounds {name}": _text(values) for name, values in ratios.items()}
+        texts = {f"rounds {name}": in_words(values) for name, values in ratios.items()}
         yield {"arm": arm["name"], "count": counts, **texts, "within": "yes" if within else "no"}
-
-
-def _text(values: list[float]) -> str:
-    """Return the median, its interval and half its width; how many values, if they are too few for an interval."""
-    interval = intervals.median_interval(values)
-    if interval is None:
-        return f"{statistics.median(values):.3f} of {len(values)}" if values else "none"
-    ends = f"{interval.low:.3f} to {interval.high:.3f}, ± {100 * interval.half_width_fraction:.1f} %"
-    return f"{interval.value:.3f} ({ends})"
 
 
 if __name__ == "__main__":

@@ -64,21 +64,19 @@ def origin(records: Sequence[RunRecord]) -> str:
     return "; ".join([when, cpus(records), commit, ", ".join(sorted(versions)), count, *busy]) + "."
 
 
-def sections(study: Study, all_rounds: Study) -> dict[str, str]:
-    """Return the section of each experiment and machine of a study, by title.
-
-    all_rounds: the same with the rounds that do not count, which a second table shows.
-    """
-    by_title, whole = {}, all_rounds.local
+def sections(study: Study) -> dict[str, str]:
+    """Return the section of each experiment and machine of a study, by title."""
+    by_title = {}
     for (experiment, machine), rows in study.local.groupby(["experiment", "machine"], sort=True):
         records = [study.records[path] for path in rows["record"].unique()]
         emulation = str(machine).partition("; ")[2]
         title = f"{experiment} ({'; '.join(filter(None, [cpus(records), emulation]))})"
-        by_title[title] = f"{origin(records)}\n\n{table(rows)}\n"
-        if left_out := labels.rounds_left_out(rows):
-            with_them = table(whole[whole["experiment"].eq(experiment) & whole["machine"].eq(machine)])
-            by_title[title] += f"\n{left_out}. With them:\n\n{with_them}\n"
+        by_title[title] = _paragraphs(origin(records), table(rows), labels.rounds_left_out(rows))
     return by_title
+
+
+def _paragraphs(*texts: str) -> str:
+    return "\n\n".join(filter(None, texts)) + "\n"
 
 
 def sections_of(page: str) -> dict[str, str]:
@@ -93,8 +91,7 @@ def readme_table(study: Study) -> str:
     if rows.empty:
         return ""
     records = [study.records[path] for path in rows["record"].unique()]
-    left_out = [text] if (text := labels.rounds_left_out(rows)) else []
-    return "\n\n".join([table(rows), origin(records), *left_out]) + "\n"
+    return _paragraphs(table(rows), origin(records), labels.rounds_left_out(rows))
 
 
 def main() -> None:
@@ -104,7 +101,7 @@ def main() -> None:
     arguments = parser.parse_args()
     files = [path for folder in arguments.results for path in record_files(folder)]
     study = Study(*files)
-    by_title = sections_of(PAGE.read_text()) | sections(study, Study(*files, all_rounds=True))
+    by_title = sections_of(PAGE.read_text()) | sections(study)
     PAGE.write_text("\n".join([HEAD, *(f"## {title}\n\n{by_title[title]}" for title in sorted(by_title))]))
     if rows := readme_table(study):
         README.write_text(_MARKED.sub(lambda match: f"{match[1]}{rows}{match[2]}", README.read_text()))

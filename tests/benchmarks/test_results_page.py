@@ -10,7 +10,7 @@ def test_each_experiment_says_when_where_and_with_what_it_was_measured(tmp_path)
     results = Results(tmp_path)
     curve_in_rounds(tmp_path)
     save(make_rounds([(0.5, 0.6, 0.52)] * 6, [Arm(1), Arm(2), Arm(2, allreduce=False)], **QUOTA), tmp_path)
-    sections = results_page.sections(results.study(), results.study())
+    sections = results_page.sections(results.study())
     environment = next(iter(results.study().records.values())).environment
     host = environment.hosts[0]
     cpu = f"{host.cpu_model}, {host.cores} cores"
