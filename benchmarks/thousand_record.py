@@ -131,7 +131,7 @@ def profile_record(stages: Stages, home: Path, run: RunRecord) -> None:
         sys.exit(str(study.notices[0]))
     stages.time("audited", lambda: audit.record_findings(study), lambda findings: f"{len(findings)} findings")
     figures = [entry for entry in registry.figures(study.local).values() if entry.published is None]
-    stages.time("its figures drawn", lambda: draw(figures, study, results / "figures"))
+    stages.time("its figures drawn", lambda: draw(figures, study, results / "figures", lambda _: None))
 
 
 def in_progress(stages: Stages, folder: Path, run: RunRecord) -> None:
