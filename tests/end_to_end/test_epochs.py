@@ -81,7 +81,8 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     assert command_lines(results) == []
     assert [path for path in temporary.iterdir() if "wandb" not in path.name] == []  # an interrupted W&B leaves files
     screen = " ".join(terminal.lines())
-    assert screen.count("nodes2 r0: epoch") <= 1, screen  # each update overwrites the line
+    # Each update overwrites the line; each of the two changes of size may leave an old one.
+    assert screen.count("nodes2 r0: epoch") <= 3, screen
     assert "interrupted by SIGINT" in screen
     assert "the same command resumes from here" in screen
     assert not ESCAPE.search(screen), screen

@@ -61,7 +61,7 @@ def test_a_crash_a_requeue_a_time_limit_and_scancel_keep_what_was_measured(clust
     [first] = records(results)
     assert first.failure.reason == "node n2 failed: Slurm gave it up and ended the job by SIGTERM"
     assert (first.failure.rank, first.failure.host, first.failure.phase) == (1, "n2", "timed")
-    assert f"{first.failure.reason} (rank 1, host n2, phase timed)" in summary(results, status=1)
+    assert f"{first.failure.reason} (rank 1, host n2, phase timed)" in summary(results, status=2)
     cluster.boot("n2")
     hold.on()
     cluster.on("n0", "scontrol", "requeue", job)

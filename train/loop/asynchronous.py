@@ -147,11 +147,13 @@ def _losses(local: Sequence[float], ranks: ParameterServers) -> list[float]:
 def _note(context: Context) -> str:
     settings = context.config.distribution
     servers = f"{settings.servers} parameter server{'s' * (settings.servers > 1)}"
-    where = "on the cores of the first ranks, one each"
+    holders = "rank 0" if settings.servers == 1 else f"ranks 0 to {settings.servers - 1}"
+    where = f"{servers} on the cores of {holders}, their coordinator on those of rank 0, no other cores"
     if settings.server_nodes:
         cores = settings.servers * (context.config.threads_per_rank or 1)
-        where = f"on separate nodes, with {cores} cores beside those of the ranks"
-    return (
-        f"not synchronous SGD: each rank applied its gradients by itself; {servers} {where}, "
-        "and their coordinator on those of rank 0"
-    )
+        nodes = "a separate node" if settings.servers == 1 else "separate nodes"
+        where = (
+            f"{servers} on {nodes}, with {cores} core{'s' * (cores > 1)} beside those of the ranks; their coordinator "
+            "on those of rank 0"
+        )
+    return f"not synchronous SGD: each rank applied its gradients by itself; {where}"
