@@ -65,7 +65,7 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     command = make_command(tmp_path / "kit", "accuracy-digits", *variables)
     terminal = Terminal(*command, variables=hold.variables | {"TMPDIR": str(temporary)})
     wait_for(hold.holds)
-    for columns in (60, 100):
+    for columns in (60, 160):
         terminal.resize(columns)
         wait_for(lambda: re.search(rf"nodes2 r0: epoch [34] of {EPOCHS}", "\n".join(terminal.lines())))
     wait_for(lambda: list(results.rglob("wandb-live-id")))
