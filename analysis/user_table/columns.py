@@ -111,7 +111,7 @@ def _spread(columns: list[Column], rows: list[Row]) -> tuple[list[Column], list[
     others = [column for column in columns if not column.label]
     names = [column.name for column in others if column.name in MEASURED]
     for column in others:
-        of_none = names.count(column.name) == 1 and not column.by_user
+        unlabelled = names.count(column.name) == 1 and not column.by_user
         cells = tuple(column.cells[at] for _, at in places)
-        long.append(replace(column, name="other" if of_none else column.name, cells=cells))
+        long.append(replace(column, name="other" if unlabelled else column.name, cells=cells))
     return long, [rows[at] for _, at in places]

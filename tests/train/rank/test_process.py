@@ -131,8 +131,8 @@ def variables(monkeypatch):
 
 def test_only_what_can_change_a_measurement_is_recorded(variables):
     assert process.recorded_variables() == TUNE
-    of_container = process.in_container(variables)  # without the files of its host
-    assert of_container == {name: variables[name] for name in variables.keys() - OF_HOST.keys()}
+    passed = process.in_container(variables)  # without the files of its host
+    assert passed == {name: variables[name] for name in variables.keys() - OF_HOST.keys()}
 
 
 def test_other_hosts_get_what_starts_a_rank_and_what_is_recorded(variables):

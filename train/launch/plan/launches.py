@@ -146,8 +146,8 @@ def shortfall(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> 
     measured, goal = speedups(records, spread), run.point.config.measure.precision_fraction
     if _reached(goal, measured):
         return None
-    made = min(sum(map(len, ratios)) for ratios in _arms(records).values())
-    few = [f"an interval needs {intervals.MIN_VALUES} rounds; measured: {made}"] if made < intervals.MIN_VALUES else []
+    n = min(sum(map(len, ratios)) for ratios in _arms(records).values())
+    few = [f"an interval needs {intervals.MIN_VALUES} rounds; measured: {n}"] if n < intervals.MIN_VALUES else []
     if len(records) < MIN_LAUNCHES:
         few.append(f"{MIN_LAUNCHES} launches show how launches differ; measured: {len(records)}")
     disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
@@ -162,9 +162,9 @@ def program_shortfall(planned: Sequence[Run]) -> Shortfall | None:
     measured, goal = program_speedups(points), planned[0].point.config.measure.precision_fraction
     if not times_s or _reached(goal, measured):
         return None
-    made = min(len(point.rates) for point in points)
-    few = [f"an interval needs {intervals.MIN_VALUES} launches of each size; measured: {made}"]
-    return _shortfall(", ".join(measured), goal, measured, times_s, few if made < intervals.MIN_VALUES else [])
+    n = min(len(point.rates) for point in points)
+    few = [f"an interval needs {intervals.MIN_VALUES} launches of each size; measured: {n}"]
+    return _shortfall(", ".join(measured), goal, measured, times_s, few if n < intervals.MIN_VALUES else [])
 
 
 def program_budget_s(measure: Measure) -> float:

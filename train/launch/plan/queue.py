@@ -258,8 +258,8 @@ class Queue:
 
     def _more_launches(self) -> list[Run]:
         """Return further launches of what is not precise yet, as far as there is time."""
-        of_curves = self._curves.next_launches(self._budget) if self._budget else []
-        return of_curves or launches.more_program_launches(self._planned)
+        curves = self._curves.next_launches(self._budget) if self._budget else []
+        return curves or launches.more_program_launches(self._planned)
 
     def __iter__(self) -> Iterator[Run]:
         """Yield the runs in order, also those that are added meanwhile."""
