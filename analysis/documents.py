@@ -115,6 +115,11 @@ def terminal_columns() -> int:
     return max(40, shutil.get_terminal_size().columns)
 
 
+def text_columns(most: int) -> int:
+    """Return how many columns prose has: at most `most`, and on a terminal no more than that."""
+    return min(most, terminal_columns()) if sys.stdout.isatty() else most
+
+
 def wrapped(lines: Iterable[str]) -> list[str]:
     """Return lines of prose, on a terminal wrapped at words."""
     if not sys.stdout.isatty():

@@ -12,10 +12,10 @@ from analysis import labels
 from analysis.compare import AllowedRange, Comparison, Comparisons, ComparisonVerdict
 from analysis.compare.launches import LEAST_DAYS, Key
 from analysis.compare.sessions import MachineHistory, PointHistory, days
-from analysis.documents import counted, markdown_table, tally
+from analysis.documents import counted, markdown_table, tally, text_columns
 from analysis.stats import Number
 
-WIDTH = 110
+WIDTH = text_columns(110)
 Section = tuple[str, list[dict[str, str]]]
 Notes = dict[str, Sequence[str]]
 # How tables and figures show a quantity: its name, its unit ("": none), and the factor to that unit.

@@ -12,11 +12,11 @@ from tabulate import tabulate
 from analysis import labels
 from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, PartName, Split, largest_loss, slowest_rank
-from analysis.documents import Document, NumberField, about, counted, filled
+from analysis.documents import Document, NumberField, about, counted, filled, text_columns
 from analysis.stats import Number
 from analysis.stats.repeats import MIN_VALUES
 
-WIDTH = 110
+WIDTH = text_columns(110)
 _FORM = ".3g"
 
 NAMES: dict[PartName, str] = {

@@ -18,7 +18,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import labels, metrics, speedups
-from analysis.documents import Document, NumberField, about, counted
+from analysis.documents import Document, NumberField, about, counted, text_columns
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import MIN_VALUES, Launches
 from analysis.stats.verdict import Bounds, RatioVerdict, judge_at, ratio_verdict
@@ -139,7 +139,7 @@ def _interval(name: str, number: Number) -> dict[str, float]:
     return {name: number.value, f"{name}_low": number.low, f"{name}_high": number.high}
 
 
-WIDTH = 110
+WIDTH = text_columns(110)
 ArmVerdict = Literal[RatioVerdict, "base", "dropped: significantly slower"]
 
 

@@ -12,13 +12,13 @@ from tabulate import tabulate
 
 from analysis import metrics
 from analysis.curves import ranks_in_words
-from analysis.documents import Document, NumberField, about, counted, optional
+from analysis.documents import Document, NumberField, about, counted, optional, text_columns
 from analysis.explain import Explanation, beyond_ideal
 from analysis.explain.line import EQUAL, FACTOR
 from analysis.explain.runs import POINT, SPEED, Contradiction, phases
 from analysis.stats import Number, from_ends
 
-WIDTH = 100
+WIDTH = text_columns(100)
 Point = Mapping[Hashable, Any]  # a row of `Explanation.points`
 Fits = Literal["yes", "no", "not used", "not tested"]
 

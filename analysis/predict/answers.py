@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from tabulate import tabulate
 
 from analysis import labels, metrics
-from analysis.documents import Document, NumberField, about
+from analysis.documents import Document, NumberField, about, text_columns
 from analysis.predict import LEVEL, Curve, Learned, Prediction, Sizes, predict, sizes, why_not
 from analysis.stats import Number, exact, from_ends, unknown
 
@@ -124,7 +124,7 @@ def _wall_s(images: float, rate: Number, fixed_s: Number | None) -> Number:
     return from_ends(value, low, high, "between machines", rate.n, LEVEL)
 
 
-WIDTH = 100
+WIDTH = text_columns(100)
 _MAX_CURVES = 3  # that are named for one reason; the JSON has all
 
 

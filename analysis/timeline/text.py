@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from tabulate import tabulate
 
 from analysis import grouped, labels
-from analysis.documents import Document, NumberField, about, counted, filled
+from analysis.documents import Document, NumberField, about, counted, filled, text_columns
 from analysis.stats import Number
 from analysis.stats.repeats import median
 from analysis.timeline import (
@@ -37,7 +37,7 @@ from analysis.timeline import (
 from train.record import recorded_config
 from train.record.record import StepAt
 
-WIDTH = 110
+WIDTH = text_columns(110)
 
 _OPERATION = ("copy", "wire", "unmarked")  # parts of one operation: they do not overlap each other
 _LIBRARY = {"gloo": "Gloo", "mpi": "MPI on CPUs"}
