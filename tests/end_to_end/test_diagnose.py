@@ -14,17 +14,15 @@ import pytest
 
 from tests.helpers import small_sets
 from tests.helpers.kit import LAUNCH, TIMEOUT_S, analyse, in_phase, records, start, succeed, wait_for
-from tests.helpers.patched_ranks import Hold, patch_ranks, rounds
+from tests.helpers.patched_ranks import UNCOUNTED, Hold, patch_ranks, rounds
 from train.launch import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
 
 # One launch of 12 short rounds: with fewer than eight that count the slowest of two ranks is never certain, and a
-# diagnosis needs six, of which half may be disturbed.
+# diagnosis needs six.
 SHORT = ("tracking=none", "measure.precision_fraction=0.9", "measure.budget_s=1", "measure.repeats=1")
 ROUNDS = rounds(12)
-# Without the kernel's counts all rounds count, however busy the machine is.
-UNCOUNTED = {"train.rank.counters.read": "def changed(read):\n    return lambda meter: None\n"}
 # An exchange takes one cycle of Horovod or less. A short cycle is small against the disturbance.
 TINY = ("model=tiny", "--only=tiny-rounds", "distribution.cycle_time_ms=5")
 LATE_S = 0.3
