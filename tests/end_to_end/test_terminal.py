@@ -2,26 +2,29 @@
 
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import GOLDEN, kit
 from tests.helpers.kit import make_command, needs_setup, wait_for
+from tests.helpers.patched_ranks import Hold
 from tests.helpers.targets import launch_command
 from tests.helpers.terminal import ESCAPE, Terminal
 
 pytestmark = pytest.mark.end_to_end
 
-# Prints a rate after five refreshes of the progress line, and what would clear the screen.
-PROGRAM = r"""sh -c "sleep 5; printf '\033[2Jsamples/s: {ranks}0\n'" """
-
 
 def program(folder: Path) -> list[str]:
-    """Return the command that measures the program on one and two nodes, once each."""
+    """Return the command that measures a program on one and two nodes, once each.
+
+    It ends when there is a file for its number of nodes, and prints what would clear the screen.
+    """
+    seen, output = f"{folder}/seen{{ranks}}", r"\033[2Jsamples/s: {ranks}0\n"
+    command = f"""COMMAND=sh -c "until [ -e '{seen}' ]; do sleep 0.1; done; printf '{output}'" """
     rate, args = r"RATE=samples/s: (\d+)", "ARGS=measure.budget_s=1 program.scaling=weak tracking=none"
-    results = f"RESULTS={folder / 'results'}"
-    return launch_command("scaling", ["NODES=2", f"COMMAND={PROGRAM}", rate, "REPEATS=1", args, results])
+    return launch_command("scaling", ["NODES=2", command, rate, "REPEATS=1", args, f"RESULTS={folder / 'results'}"])
 
 
 def progress(screen: list[str]) -> list[str]:
@@ -29,16 +32,17 @@ def progress(screen: list[str]) -> list[str]:
     return [line for line in screen if re.search(r"r\d+: (starting|import|warm up|timed|round)", line)]
 
 
-def screens(terminal: Terminal) -> list[list[str]]:
-    """Return the screens of a command while it runs, and the last one."""
-    shown = [terminal.lines()]
+def screens(terminal: Terminal, folder: Path) -> list[list[str]]:
+    """Return the screens of the program, which ends on each size when its progress is on a screen, and the last one."""
+    shown: list[list[str]] = []
 
-    def ended() -> bool:
-        if (screen := terminal.lines()) != shown[-1]:
-            shown.append(screen)
-        return terminal.process.poll() is not None
+    def is_seen(nodes: int) -> bool:
+        shown.append(terminal.lines())
+        return any(f"nodes{nodes} r0" in line for line in progress(shown[-1])) or terminal.process.poll() is not None
 
-    wait_for(ended)
+    for nodes in (1, 2):
+        wait_for(partial(is_seen, nodes))
+        (folder / f"seen{nodes}").touch()
     terminal.wait(kit.TIMEOUT_S)
     return [*shown, terminal.lines()]
 
@@ -46,7 +50,7 @@ def screens(terminal: Terminal) -> list[list[str]]:
 @pytest.mark.parametrize("columns", [40, 160])
 def test_a_line_at_the_bottom_shows_the_progress_and_is_gone_at_the_end(tmp_path, columns):
     terminal = Terminal(*program(tmp_path), columns=columns)
-    *during, last = screens(terminal)
+    *during, last = screens(terminal, tmp_path)
     assert terminal.process.returncode == 0, "\n".join(last)
     shown = [line for screen in during for line in progress(screen)]
     assert any("nodes2 r0" in line for line in shown)
@@ -60,12 +64,15 @@ def test_a_line_at_the_bottom_shows_the_progress_and_is_gone_at_the_end(tmp_path
 
 
 def test_no_color_is_respected_and_a_dumb_terminal_gets_lines_as_a_log(tmp_path):
+    for name in ("colour", "dumb/seen1", "dumb/seen2"):
+        (tmp_path / name).mkdir(parents=True)
     without = Terminal(*program(tmp_path / "colour"), columns=80, variables={"NO_COLOR": "1"})
     dumb = Terminal(*program(tmp_path / "dumb"), columns=80, variables={"TERM": "dumb"})
-    during = screens(without)
+    during = screens(without, tmp_path / "colour")
     assert [line for screen in during for line in progress(screen)]
     assert not re.search(r"\x1b\[[\d;]*3\dm", without.output)
-    lines = screens(dumb)[-1]
+    assert dumb.wait(kit.TIMEOUT_S) == 0
+    lines = dumb.lines()
     assert "\x1b" not in dumb.output
     assert any(line.startswith("[1/2] ") for line in lines), lines
     assert lines[-1]
@@ -96,9 +103,12 @@ def test_status_and_summary_of_recorded_results_are_as_wide_as_the_terminal(colu
 
 @needs_setup
 def test_doctor_shows_each_check_as_it_ends(tmp_path):
-    terminal = Terminal(*make_command(tmp_path, "doctor", "NODES=2"), columns=80)
-    *during, last = screens(terminal)
-    assert terminal.process.returncode in (0, 1), "\n".join(last)
-    first = next(screen for screen in during if any(line.startswith("cores ") for line in screen))
-    assert len(first) < len(last)
+    hold = Hold(tmp_path / "patch", "train.rank.counters.why_no_energy", after=0, ranks=[0])
+    terminal = Terminal(*make_command(tmp_path / "kit", "doctor", "NODES=2"), columns=80, variables=hold.variables)
+    wait_for(lambda: any(line.startswith("cores ") for line in terminal.lines()))
+    assert not any(line.startswith("energy ") for line in terminal.lines())
+    hold.off()
+    status, last = terminal.wait(kit.TIMEOUT_S), terminal.lines()
+    assert status in (0, 1), "\n".join(last)
+    assert any(line.startswith("energy ") for line in last)
     assert not ESCAPE.search("\n".join(last)), "\n".join(last)

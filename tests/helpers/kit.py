@@ -75,7 +75,8 @@ def succeed(*command: str, variables: Mapping[str, str] | None = None) -> str:
 def analyse(*arguments: str, status: int = 0) -> str:
     """Run `python -m analysis` in this process, which is fast; assert that it ends with `status`, return its output."""
     output = io.StringIO()
-    with redirect_stdout(output), redirect_stderr(output):
+    with redirect_stdout(output), redirect_stderr(output), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "1000")  # no sentence is broken
         exit_status = main([*arguments])
     assert exit_status == status, output.getvalue()
     return output.getvalue()

@@ -9,8 +9,8 @@ import signal
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# Variables of `make test JUNIT=file` must not reach the calls of make in tests.
-for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "JUNIT", "UNIT", "PYTEST_ARGS"):
+# Variables of `make test JUNIT=file` must not reach the calls of make in tests, nor the width of a terminal any test.
+for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "JUNIT", "UNIT", "PYTEST_ARGS", "COLUMNS"):
     os.environ.pop(_name, None)
 
 ENVIRONMENT: Mapping[str, str] = MappingProxyType(dict(os.environ))
