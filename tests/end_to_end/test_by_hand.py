@@ -27,14 +27,6 @@ def test_two_ranks_of_mpirun_write_one_record(tmp_path: Path):
     assert record.swept == {"model": "tiny", "nodes": 2}
 
 
-def test_singletons_are_refused(tmp_path: Path):
-    status, output = run(*SHORT, f"results={tmp_path}", "nodes=2")
-    assert status == 1
-    assert "nodes x ranks_per_node=2: Horovod's size is 1. Each process started alone" in output
-    assert "Traceback" not in output
-    assert records(tmp_path) == []
-
-
 def test_bad_values_are_one_line(tmp_path: Path):
     status, output = run(*SHORT, "model=vgg17")
     assert status == 1

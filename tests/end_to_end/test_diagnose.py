@@ -13,7 +13,18 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import small_sets
-from tests.helpers.kit import LAUNCH, TIMEOUT_S, analyse, in_phase, records, start, succeed, wait_for
+from tests.helpers.kit import (
+    LAUNCH,
+    TIMEOUT_S,
+    analyse,
+    in_phase,
+    make_command,
+    needs_setup,
+    records,
+    start,
+    succeed,
+    wait_for,
+)
 from tests.helpers.patched_ranks import UNCOUNTED, Hold, patch_ranks, rounds
 from train.launch import cgroups, networks
 
@@ -22,9 +33,11 @@ pytestmark = pytest.mark.end_to_end
 # One launch of 12 short rounds: with fewer than eight that count the slowest of two ranks is never certain, and a
 # diagnosis needs six.
 SHORT = ("tracking=none", "measure.precision_fraction=0.9", "measure.budget_s=1", "measure.repeats=1")
-ROUNDS = rounds(12)
+COUNT = 12
+ROUNDS = rounds(COUNT)
 # An exchange takes one cycle of Horovod or less. A short cycle is small against the disturbance.
-TINY = ("model=tiny", "--only=tiny-rounds", "distribution.cycle_time_ms=5")
+CYCLE = "distribution.cycle_time_ms=5"
+TINY = ("model=tiny", "--only=tiny-rounds", CYCLE)
 LATE_S = 0.3
 LOOPS = 12  # more than the processes of a busy machine, which the kernel moves to the other core
 
@@ -82,22 +95,41 @@ def check_sums(curve: dict) -> None:
         assert total == pytest.approx(point["measured_s"]["value"])
 
 
-def test_a_rank_that_waits_is_named_with_its_cores(tmp_path: Path):
-    measure(tmp_path, *TINY, "batch_per_rank=4", changes={"train.loop.windows.run_steps": LATE})
-    curve = diagnosed(tmp_path)
+@needs_setup
+def test_make_measures_a_curve_and_names_a_rank_that_waits_with_its_cores(tmp_path: Path):
+    kit = tmp_path / "kit"
+    settings = f"ARGS={' '.join(SHORT)} batch_per_rank=4 {CYCLE}"
+    changes = {**ROUNDS, **UNCOUNTED, "train.loop.windows.run_steps": LATE}
+    make = make_command(kit, "diagnose", "NODES=2", "MODELS=tiny", "ONLY=tiny-rounds", settings)
+    output = succeed(*make, variables=patch_ranks(tmp_path / "patch", changes) | {"COLUMNS": "200"})
+    assert "computing, as one node alone does" in output
+    assert "where the time of a whole job goes" in output
+    assert (kit / "figures/own-diagnose-diagnosis.png").exists()
+
+    [record] = records(kit / "results")
+    assert (record.point, record.status, record.weights_differ) == ("tiny-rounds", "complete", False)
+    assert [(arm["nodes"], arm["allreduce"]) for arm in record.config["rounds"]] == [(1, True), (2, True), (2, False)]
+    first, second = ({(window.round, window.arm) for window in rank.windows} for rank in record.ranks)
+    assert first == {(number, arm) for number in range(COUNT) for arm in (0, 1, 2)}
+    assert second == {(number, arm) for number in range(COUNT) for arm in (1, 2)}
+    points = json.loads(analyse("summary", "diagnose", "--results", str(kit / "results"), "--format", "json"))
+    [speedup] = [p["speedup_throughput"] for p in points if (p["nodes"], p["arm"]) == (2, "")]
+    assert speedup["low"] <= speedup["value"] <= speedup["high"]
+    assert speedup["n"] == COUNT
+
+    curve = diagnosed(kit / "results")
     check_sums(curve)
     # If other processes share its core too, the larger of the two losses may not be certain.
     assert "waiting for the slowest rank" in curve["sentences"][0], curve["sentences"]
     late = curve["slowest_rank"]
     assert (late["rank"], late["certain"]) == (1, True)
-    assert late["cores"] == records(tmp_path)[0].ranks[1].cores
-    assert LATE_S / 2 < late["behind_s"]["value"] < 2 * LATE_S  # on a busy machine neither rank computes at once
+    assert late["cores"] == record.ranks[1].cores
 
 
 def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
     # Rank 1 waits at its first window until the loops run: on a busy machine they need seconds to start.
     hold = Hold(tmp_path / "patch", "train.rank.counters.read", after=0, ranks=[1], changes=ROUNDS)
-    launcher = start(*command(tmp_path, *TINY, "batch_per_rank=512"), variables=hold.variables)
+    launcher = start(*command(tmp_path, *TINY, "batch_per_rank=256"), variables=hold.variables)
     wait_for(hold.holds)
     core = str(sorted(os.sched_getaffinity(0))[1])
     busy = ["taskset", "-c", core, sys.executable, "-S", "-c", "print(flush=True)\nwhile True: pass"]

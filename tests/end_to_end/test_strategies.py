@@ -81,31 +81,19 @@ def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
     succeed(*gloo(2), "env", "PYTHONPATH=.", sys.executable, str(tmp_path / "rank.py"), variables=PROXY)
 
 
-def test_two_workers_train_beside_a_parameter_server(tmp_path: Path):
-    overrides = ("experiment=strategies", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none")
-    succeed(*LAUNCH, "--only=tiny-nodes2-ps", *overrides, f"results={tmp_path}", variables=PROXY)
-    [ps] = records(tmp_path)
-    addresses = json.loads(ps.environment.variables["TF_CONFIG"])["cluster"]
-    assert {task: len(tasks) for task, tasks in addresses.items()} == {"worker": 2, "ps": 1, "chief": 1}
-    assert (ps.arm, ps.weights_differ) == ("ps", None)
-    assert [note for note in ps.notes if note.startswith("not synchronous SGD: ") and "1 parameter server on" in note]
-    assert faults(ps) == []
-
-    output = analyse("summary", "strategies", "--results", str(tmp_path))
-    assert "asynchronous" in output
-
-
 def test_a_parameter_server_that_hangs_between_steps_is_named(tmp_path: Path):
     """No step is running: the failing code holds the only references to the variables on the server."""
     results, hold = tmp_path / "results", Hold(tmp_path / "patch", "train.rank.counters.read", after=0, ranks=[1])
-    overrides = ("experiment=weak_scaling", *QUICK, "distribution=ps", "distribution.servers=2", "nodes=2")
-    child = start(*gloo(2), sys.executable, "-m", "train", *overrides, f"results={results}", variables=hold.variables)
+    overrides = ("experiment=strategies", *QUICK, "distribution.servers=2", "nodes=2", f"results={results}")
+    child = start(*LAUNCH, "--only=tiny-nodes2-ps", *overrides, variables=hold.variables | PROXY)
     wait_for(hold.holds)
     kit.ranks(results)[1].suspend()
     output, _ = child.communicate(timeout=kit.TIMEOUT_S)
     assert child.returncode != 0
     [record] = records(results)
-    assert (record.status, record.failure.phase) == ("failed", "warm_up"), output
+    assert (record.arm, record.status, record.failure.phase) == ("ps", "failed", "warm_up"), output
+    addresses = json.loads(record.environment.variables["TF_CONFIG"])["cluster"]
+    assert {task: len(tasks) for task, tasks in addresses.items()} == {"worker": 2, "ps": 2, "chief": 1}
     assert record.failure.reason.startswith(f"rank 1 ({socket.gethostname()}) "), record.failure
     assert "does not answer" in record.failure.reason
 
@@ -163,5 +151,6 @@ def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(clu
     assert ps.config["global_batch"] == 2 * ps.config["batch_per_rank"]  # servers have no share of it
     assert [note for note in ps.notes if "1 parameter server on a separate node, with 1 core beside" in note]
     output = analyse("summary", "strategies", "--results", str(results))
+    assert "asynchronous" in output
     assert "+1 core for servers" in " ".join(output.split()), output
     assert faults(ps) == []
