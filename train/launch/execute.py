@@ -169,7 +169,6 @@ def run_all(
     Raises Interrupted, and ConfigError as `one_run.measure` does.
     """
     queue, plan = Queue(planned, force), [run.name for run in planned]
-    hosts = launcher.hosts(queue.runs[0].point.config) if queue.runs else ()
     screen = Screen(console, queue)
     with screen.bottom_line():
         for run in queue:
@@ -182,7 +181,7 @@ def run_all(
             if force:  # it begins again, and does not resume from a checkpoint of an earlier generation
                 shutil.rmtree(files.checkpoints(files.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
             throttling = affinity.throttling()
-            record, problem = attempt(run, launcher, hosts, [watch, *watches], queue.rounds(run), plan)
+            record, problem = attempt(run, launcher, [watch, *watches], queue.rounds(run), plan)
             show_lines(WARNING, filter(None, [affinity.throttling_note(throttling)]), console)
             queue.add(run, record, problem)
             screen.end(run, record, problem)

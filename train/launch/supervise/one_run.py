@@ -218,27 +218,26 @@ def save(
 def measure(
     run: Run,
     launcher: Launcher,
-    hosts: tuple[str, ...] = (),
     watches: Sequence[Watch] = (),
     budget: RoundsBudget | None = None,
     plan: Sequence[str] = (),
 ) -> RunRecord:
     """Make one run and write its record, complete or failed.
 
-    hosts: as `Launcher.hosts` returns them.
     watches: each gets the run, and returns a function that is called often while the job runs.
     budget, plan: as for `make_assignment`.
-    Raises ConfigError if the image or an mpirun is missing, OSError if the folder or the record cannot be written, and
-    Interrupted after the record of the interruption is written.
+    Raises ConfigError if the image or an mpirun is missing, or the batch system does not name its hosts; OSError if the
+    folder or the record cannot be written; Interrupted after the record of the interruption is written.
     """
     config = run.point.config
-    mpirun, image_digest = launcher.mpirun(config), containers.image_digest(config.container)
+    hosts, mpirun = ordered_hosts(launcher.hosts(config), run), launcher.mpirun(config)
+    image_digest = containers.image_digest(config.container)
     folder, generation = files.new_run(run.home, run.repeat)
     assignment = make_assignment(run, launcher, generation, plan, budget)
     protocol.write_assignment(folder, assignment)
     line = ledger.begin(folder, run.repeat, generation, plan)
     Secret(protocol.secret_folder(folder)).create()
-    job = make_job(config, folder.resolve(), ordered_hosts(hosts, run), mpirun, image_digest)
+    job = make_job(config, folder.resolve(), hosts, mpirun, image_digest)
     callbacks = [watch(folder, assignment) for watch in watches]
 
     def poll() -> None:
@@ -294,21 +293,16 @@ def describe_failure(record: RunRecord) -> str:
 
 
 def attempt(
-    run: Run,
-    launcher: Launcher,
-    hosts: tuple[str, ...],
-    watches: Sequence[Watch],
-    budget: RoundsBudget | None,
-    plan: Sequence[str],
+    run: Run, launcher: Launcher, watches: Sequence[Watch], budget: RoundsBudget | None, plan: Sequence[str]
 ) -> tuple[RunRecord | None, str | None]:
     """Make one run, once more if a stranger kept its ranks from joining.
 
     Return its record, if it has one, and the failure as text. Raises Interrupted.
     """
     try:
-        record = measure(run, launcher, hosts, watches, budget, plan)
+        record = measure(run, launcher, watches, budget, plan)
         if record.failure and record.failure.reason.startswith(failure.STRAY):
-            record = measure(run, launcher, hosts, watches, budget, plan)
+            record = measure(run, launcher, watches, budget, plan)
     except OSError as error:
         return None, f"{run.label}: {error.filename or run.home}: {error.strerror}"
     return record, describe_failure(record) if record.status == "failed" else None
