@@ -1,21 +1,26 @@
+"""Jobs of batch systems. Their submission: launchers/test_pbs.py, tests/end_to_end/test_clusters.py."""
+
 import math
+import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from tests.helpers.configs import with_values
+from tests.helpers import GOLDEN
 from tests.helpers.launches import make_plan
-from train.config.checks import ConfigError
 from train.config.schema import Launcher, System
 from train.launch import batch
 from train.launch.batch import Submission
+from train.launch.job import make_job
 from train.launch.launchers.base import clock
 from train.launch.launchers.slurm import Slurm
 from train.launch.plan import curves
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, Run, runs_of
+from train.record.kit import ROOT
 
 WEAK = (
     *("experiment=weak_scaling", "nodes=2", "model=tiny", "launcher=slurm", "system=slurm"),
@@ -26,6 +31,43 @@ WEAK = (
 def runs_with(*overrides: str) -> list[Run]:
     plan = make_plan(*WEAK, *overrides)
     return runs_of(plan.points, plan.launcher)
+
+
+KIT = ("system=slurm", "system.cores_per_node=48")
+SCRIPTS = {
+    "slurm-bare.sbatch": (*KIT, "system.partition=compute"),
+    "slurm-singularity.sbatch": (*KIT, "container=singularity"),
+    "slurm-gpu.sbatch": (*KIT, "system.gpus_per_node=4", "device=gpu", "ranks_per_node=4"),
+    "slurm-mvapich2.sbatch": (
+        *("system=osc_owens", "container=singularity", "container.mpi_home=/opt/mvapich2"),
+        "distribution.controller=mpi",
+    ),
+    "pbs.sh": ("system.cores_per_node=48", "system.partition=workq"),
+}
+
+
+def normalised(text: str) -> str:
+    """Replace paths of this checkout, and the hash, which changes with every new key of the configuration."""
+    text = re.sub(r"/[0-9a-f]{8}/r0", "/HASH/r0", text)
+    return text.replace(sys.executable, "/kit/.venv/bin/python").replace(str(ROOT), "/kit")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_batch_script_and_the_steps_are_the_golden_ones(name):
+    launcher = f"launcher={re.split('[-.]', name)[0]}"
+    overrides = ("experiment=weak_scaling", "nodes=2", "model=resnet50", launcher, "results=/shared/results")
+    overrides += SCRIPTS[name]
+    plan = make_plan(*overrides, "measure.repeats=2")
+    runs = runs_of(plan.points, plan.launcher)
+    [planned_job] = batch.jobs(runs, Durations(), Options(overrides))
+    jobs_of_points = [
+        make_job(point.config, runs[i].home / "r0", ("n1", "n2", "n3"), image_digest="sha256:0")
+        for i, point in enumerate(plan.points)
+    ]
+    text = plan.launcher.script(planned_job.job) + "\n# The steps that the launcher makes of it:\n"
+    text += "".join("# " + " ".join(plan.launcher.command(job)) + "\n" for job in jobs_of_points)
+    assert normalised(text) == (GOLDEN / name).read_text()
 
 
 def test_one_allocation_runs_all_points_or_each_point_has_its_job():
@@ -75,53 +117,19 @@ def test_the_time_limit_leaves_room_and_keeps_to_the_site():
     assert {seconds: clock(seconds) for seconds in times} == times
 
 
-class FakeSlurm(Slurm):
-    """Slurm without its commands: it keeps the submitted scripts."""
-
-    def __init__(self) -> None:
-        self.scripts: list[Path] = []
-
-    def queue(self) -> dict[str, str]:
-        return {str(number): "PENDING" for number in range(len(self.scripts))}
-
-    def submit(self, script: Path) -> str:
-        self.scripts.append(script)
-        return str(len(self.scripts) - 1)
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> list[Run]:
-    return runs_with("measure.repeats=1", f"results={tmp_path}")
-
-
-def test_a_dry_run_prints_the_script_and_the_cost_and_warns_of_a_job_too_long_for_the_site(runs, tmp_path, capsys):
-    def dry_run(runs):
-        batch.submit(runs, FakeSlurm(), Options(WEAK, dry_run=True), Console(soft_wrap=True))
+def test_a_dry_run_prints_the_script_and_the_cost_and_warns_of_a_job_too_long_for_the_site(tmp_path, capsys):
+    def dry_run(*overrides):
+        runs = runs_with("measure.repeats=1", f"results={tmp_path}", *overrides)
+        batch.submit(runs, Slurm(), Options(WEAK, dry_run=True), Console(soft_wrap=True))
         return capsys.readouterr().out
 
     too_long = "it will not end within its time limit"
-    output = dry_run(runs)
+    output = dry_run()
     assert "weak_scaling-nodes2: 2 runs on at most 2 nodes, about 10 min" in output
     assert "#SBATCH --nodes=2" in output
     assert too_long not in output
-    short = {"system.longest_s": 600}
-    runs = [replace(run, point=replace(run.point, config=with_values(run.point.config, short))) for run in runs]
-    assert too_long in dry_run(runs)
+    assert too_long in dry_run("system.longest_s=600")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_job_is_recorded_beside_its_script_and_not_submitted_twice(runs, tmp_path, capsys):
-    launcher = FakeSlurm()
-    batch.submit(runs, launcher, Options(WEAK), Console(soft_wrap=True))
-    [script] = launcher.scripts
-    assert "#SBATCH --nodes=2" in script.read_text()
-    assert "submitted job 0 (weak_scaling-nodes2)" in capsys.readouterr().out
-    job = Submission("0", 2, 1, [str(run.home) for run in runs])
-    script.with_name("9.json").write_text("{")
-    assert (batch.read(tmp_path, "slurm"), batch.read(tmp_path, "pbs")) == ([job], [])
-    assert "9.json: no job of a launch" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="tiny-nodes1, tiny-nodes2: a job that will run this is in the queue"):
-        batch.submit(runs, launcher, Options(WEAK), Console(soft_wrap=True))
 
 
 def test_a_running_job_counts_before_a_pending_one():
