@@ -1,6 +1,5 @@
-"""The runs of an experiment whose ranks are a program that writes parts and measures nothing."""
+"""The runs of an experiment whose ranks measure nothing. One that fails: tests/end_to_end/test_launch.py."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,46 +8,18 @@ from rich.console import Console
 from analysis import verify
 from tests.helpers.kit import records
 from tests.helpers.launches import make_plan
+from tests.helpers.written_ranks import WrittenRanks
 from train.launch import execute, screen
-from train.launch.job import Job
-from train.launch.launchers.base import Launcher
 from train.launch.plan import curves
 from train.launch.plan.queue import RoundsBudget
 from train.launch.plan.runs import Run, runs_of
 from train.launch.supervise import one_run
-from train.launch.supervise.signals import Interrupted
 from train.record import files, parts, protocol
 from train.record.record import PlanPosition, find
 
 pytestmark = pytest.mark.slow  # starts processes
 
-# All ranks of a job: each reads its assignment, writes a part and finishes it, unless FAIL is the number of nodes.
-RANKS = """
-import os, pathlib, sys
-from train.record import protocol
-from train.record.parts import PartWriter
-from train.record.record import Failure
-folder = pathlib.Path(sys.argv[1])
-config = protocol.read_assignment(folder).config
-fails = os.environ.get("FAIL") == str(config["nodes"])
-for rank in range(config["nodes"] * config["ranks_per_node"]):
-    part = PartWriter(protocol.part_path(folder, rank, "h", os.getpid()), rank=rank, host="h", cores=[rank])
-    part.add(phase="timed", phases_s={"start": 0.001, "warm_up": 0.002, "timed": 0.005})
-    part.add(step_times_s=[0.0025, 0.0025])
-    if fails:
-        part.add(failure=Failure("ValueError: broken", rank, "h", "timed", 2))
-    else:
-        part.add(finished=True)
-sys.exit(fails)
-"""
 WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.repeats=1")
-
-
-class Ranks(Launcher):
-    name = "local"
-
-    def command(self, job: Job) -> list[str]:
-        return [sys.executable, "-c", RANKS, str(job.folder)]
 
 
 @pytest.fixture
@@ -62,10 +33,10 @@ def curve() -> Run:
 
 
 def run_all(runs: list[Run], force: bool = False) -> list[str]:
-    return execute.run_all(runs, Ranks(), force, Console(soft_wrap=True))
+    return execute.run_all(runs, WrittenRanks(), force, Console(soft_wrap=True))
 
 
-def test_each_run_leaves_a_record_of_its_assignment(runs, tmp_path, monkeypatch, capsys):
+def test_each_run_leaves_a_record_of_its_assignment_and_another_if_forced(runs, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(screen, "SHOW_EVERY_S", {True: 0.0, False: 0.0})  # in a log each report is a line
     checkpoints = [files.checkpoints(run.home / "r0") for run in runs]
     for folder in checkpoints:
@@ -73,7 +44,6 @@ def test_each_run_leaves_a_record_of_its_assignment(runs, tmp_path, monkeypatch,
     assert run_all(runs) == []
     first, second = records(tmp_path)
     assert [record.status for record in (first, second)] == ["complete", "complete"]
-    assert [len(record.ranks) for record in (first, second)] == [1, 2]
     assert (second.swept, second.arm, second.arm_keys) == ({"model": "tiny", "nodes": 2}, None, [])
     assert second.config["derived"] == ["global_batch", "threads_per_rank"]
     assert second.learning_rate == second.config["optimizer"]["learning_rate"] * 2  # scaled linearly with two ranks
@@ -90,45 +60,22 @@ def test_each_run_leaves_a_record_of_its_assignment(runs, tmp_path, monkeypatch,
         assert [assignment.config[key] for key in keys] == [getattr(run.point.config, key) for key in keys]
         assert (assignment.hosts_apart, assignment.quotas, assignment.config_hash[:8]) == (False, False, run.home.name)
         assert "train/launch/execute.py" in assignment.source
-    output = capsys.readouterr().out
-    assert "[1/2] tiny-nodes" in output
+    assert "[1/2] tiny-nodes" in capsys.readouterr().out
+    assert run_all(runs[:1], force=True) == []
+    assert sorted(record.generation for record in records(tmp_path)) == [1, 1, 2]
 
 
 def test_a_launch_records_when_its_rounds_had_to_end_and_the_command_that_the_user_typed(runs, monkeypatch):
     monkeypatch.setenv(protocol.TYPED_COMMAND, "make scaling 'COMMAND=./solver {ranks}' NODES=2")
     budget = RoundsBudget(41.5, protocol.RoundsTask(0.0, 17))
-    assignment = one_run.make_assignment(Run(curve(), 0), Ranks(), 1, budget=budget)
+    assignment = one_run.make_assignment(Run(curve(), 0), WrittenRanks(), 1, budget=budget)
     identity = parts.identity(assignment, assignment.config)
     assert identity["rounds_end_s"] == assignment.config["rounds_end_s"] == 41.5
     assert identity["enough_rounds"] == assignment.rounds.enough_rounds == 17
-    single = one_run.make_assignment(runs[0], Ranks(), 1)
+    single = one_run.make_assignment(runs[0], WrittenRanks(), 1)
     identity = parts.identity(single, single.config)
     assert identity["rounds_end_s"] is None
     assert identity["typed_command"] == ["make", "scaling", "COMMAND=./solver {ranks}", "NODES=2"]
-
-
-def test_a_failed_run_is_recorded_with_its_checkpoints_and_alone_measured_again(runs, tmp_path, monkeypatch, capsys):
-    failing = next(run for run in runs if run.point.config.nodes == 2)
-    checkpoints = files.checkpoints(failing.home / "r0")
-    checkpoints.mkdir(parents=True)
-    with monkeypatch.context() as broken:
-        broken.setenv("FAIL", "2")
-        assert run_all(runs) == ["tiny-nodes2 r0"]
-    first, second = records(tmp_path)
-    assert (first.status, second.status) == ("complete", "failed")
-    assert (second.failure.reason, second.failure.rank, second.failure.step) == ("ValueError: broken", 0, 2)
-    assert second.ranks[0].step_times_s == [0.0025, 0.0025]
-    assert "tiny-nodes2 r0 failed on rank 0 (h) in phase timed: ValueError: broken" in capsys.readouterr().out
-    assert checkpoints.exists()
-    assert run_all(runs) == []
-    assert "1 of 2 runs are measured already" in capsys.readouterr().out
-    assert run_all([failing], force=True) == []
-    assert sorted((record.point, record.generation, record.status) for record in records(tmp_path)) == [
-        ("tiny-nodes1", 1, "complete"),
-        ("tiny-nodes2", 1, "failed"),
-        ("tiny-nodes2", 2, "complete"),
-        ("tiny-nodes2", 3, "complete"),
-    ]
 
 
 def test_a_folder_that_cannot_be_written_fails_its_run_alone(runs, capsys):
@@ -137,17 +84,6 @@ def test_a_folder_that_cannot_be_written_fails_its_run_alone(runs, capsys):
     first.home.write_text("a file, not a folder")
     assert run_all(runs) == [first.label]
     assert f"{first.label}: {first.home}/r0: Not a directory" in capsys.readouterr().out
-
-
-def test_an_interruption_is_raised_when_its_record_is_written(runs, tmp_path, monkeypatch):
-    def interrupted(self, job: Job) -> list[str]:
-        raise Interrupted(2)
-
-    monkeypatch.setattr(Ranks, "command", interrupted)
-    with pytest.raises(Interrupted, match="SIGINT"):
-        run_all(runs)
-    [record] = records(tmp_path)
-    assert record.failure.reason == "interrupted by SIGINT"
 
 
 def test_in_rounds_each_launch_begins_with_another_host(runs):

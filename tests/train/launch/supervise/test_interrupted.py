@@ -1,4 +1,4 @@
-"""The launcher is killed while ranks, which are a program that writes parts, wait for their end."""
+"""The launcher is killed while its ranks, which measure nothing, wait for their end."""
 
 import subprocess
 import sys
@@ -18,31 +18,13 @@ from train.record import protocol
 pytestmark = pytest.mark.slow
 
 OVERRIDES = ("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.repeats=1")
-RANKS = """
-import os, sys, time
-from pathlib import Path
-from train.record import protocol
-from train.record.parts import PartWriter
-folder = Path(sys.argv[1])
-for rank in range(2):
-    path = protocol.part_path(folder, rank, os.uname().nodename, os.getpid())
-    part = PartWriter(path, rank=rank, host="h", cores=[rank])
-    part.add(phase="timed", phases_s={"start": 0.001, "warm_up": 0.002}, step_times_s=[0.0025, 0.0025])
-(folder / "written").touch()
-time.sleep(600)
-"""
 LAUNCH = """
 import sys
-from pathlib import Path
 from tests.helpers.launches import make_plan
-from train.launch.launchers.base import Launcher
+from tests.helpers.written_ranks import WrittenRanks
 from train.launch.plan.runs import Run
 from train.launch.supervise import one_run
-class Ranks(Launcher):
-    name = "local"
-    def command(self, job):
-        return [sys.executable, "-c", sys.argv[1], str(job.folder)]
-one_run.measure(Run(make_plan(*sys.argv[2:]).points[-1], 0), Ranks())
+one_run.measure(Run(make_plan(*sys.argv[1:]).points[-1], 0), WrittenRanks(endless=True))
 """
 
 
@@ -50,7 +32,7 @@ def test_the_next_start_writes_a_record_of_what_was_measured(tmp_path: Path):
     overrides = (*OVERRIDES, f"results={tmp_path}")
     home = Run(make_plan(*overrides).points[-1], 0).home
     folder = home / "r0"
-    with subprocess.Popen([sys.executable, "-c", LAUNCH, RANKS, *overrides], cwd=ROOT) as launcher:
+    with subprocess.Popen([sys.executable, "-c", LAUNCH, *overrides], cwd=ROOT) as launcher:
         wait_for((folder / "written").exists)
         assert record_interrupted([home]) == []  # it is in progress
         launcher.kill()

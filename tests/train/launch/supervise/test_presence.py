@@ -1,28 +1,21 @@
+"""One launch at a time in a folder. Of two processes, with locks: tests/end_to_end/test_launch.py."""
+
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import msgspec
+import psutil
 import pytest
 
-from tests.helpers import ROOT
 from tests.helpers.kit import wait_for
 from train.config.checks import ConfigError
 from train.launch.supervise import presence
 from train.launch.supervise.presence import Holder
-
-HOLDER = """
-import sys, time
-from pathlib import Path
-from train.launch.supervise.presence import alone
-with alone(Path(sys.argv[1])):
-    print("in", flush=True)
-    time.sleep(600)
-"""
 
 
 @pytest.fixture(params=[True, False], ids=["locks", "no locks"])
@@ -36,17 +29,15 @@ def locks(request, monkeypatch):
         monkeypatch.setattr(presence.fcntl, "flock", flock)
 
 
-@pytest.mark.slow  # with locks: tests/end_to_end/test_launch.py
-@pytest.mark.parametrize("locks", [False], indirect=True)
 @pytest.mark.usefixtures("locks")
-def test_a_second_launch_names_the_first_and_comes_in_when_that_is_killed(tmp_path):
-    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout.readline() == "in\n"
-        message = rf"results={tmp_path}: .*process {holder.pid} on {os.uname().nodename}, since "
-        with pytest.raises(ConfigError, match=message), presence.alone(tmp_path):
-            pass
-        holder.kill()
+def test_a_second_launch_names_the_first_and_comes_in_when_that_has_ended(tmp_path):
+    other = psutil.Process().parent()
+    holder = Holder(os.uname().nodename, other.pid, other.create_time())
+    (tmp_path / ".launch").write_bytes(msgspec.json.encode(holder))
+    message = rf"results={tmp_path}: .*process {other.pid} on {holder.host}, since "
+    with pytest.raises(ConfigError, match=message), presence.alone(tmp_path):
+        pass
+    (tmp_path / ".launch").write_bytes(msgspec.json.encode(replace(holder, since=1.0)))  # another has its number now
     with presence.alone(tmp_path):
         pass
 
