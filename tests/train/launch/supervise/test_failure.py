@@ -182,17 +182,25 @@ CASES = {
         r"killed by SIGABRT; it printed last: what\(\):  Unable to find address for: n1.invalid$",
         logs={"rank-1.log": "terminate called\n  what():  Unable to find address for: n1.invalid\n\n"},
     ),
+    "a rank that Gloo's port refused, as a stranger came first": Case(
+        gloo((1, 134)), [running(0, "init"), running(1, "init")], {"rank": 1, "phase": "init", "exit_code": 134},
+        rf"^{failure.STRAY}.*\(Gloo: connect \[127.0.0.1\]:36753: Connection refused\)",
+        logs={
+            "rank-1.log": "terminate called after throwing an instance of 'gloo::IoException'\n  what():  [/tmp/src/"
+            "compatible17_gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.0.1]:36753: Connection refused\n"
+        },
+    ),
     "a launcher that fails itself": Case(
         TRACEBACK, [], {},
         r"exit status 1 \(socket.gaierror: \[Errno -2\] Name or service not known\); ranks that did not",
     ),
-    "a rank that stood still, on this machine": Case(
+    "a rank that stood still": Case(
         STOPPED, [failed(0, "an exchange failed", consequence=True), running(1)], RANK_1 | {"phase": "timed"},
-        r"rank 1 \(host-of-1\) stopped answering: (?!.*memory)", launcher="here", logs={"rank-0.log": TIMEOUT},
+        r"rank 1 \(host-of-1\) stopped answering: (?!.*memory)", logs={"rank-0.log": TIMEOUT},
     ),
     "killed, although the launcher saw the rank that lost it end first, and then a third that it killed itself": Case(
         gloo((0, 1), (1, 137), (2, 137)), [LOST_0, running(1), running(2)],
-        RANK_1 | {"exit_code": 137}, "killed by SIGKILL", launcher="here", ranks=3,
+        RANK_1 | {"exit_code": 137}, "killed by SIGKILL", ranks=3,
     ),
 }  # fmt: skip
 
@@ -202,10 +210,7 @@ def test_the_failure_of_a_job(tmp_path, case):
     for name, text in (case.logs or {}).items():
         (tmp_path / name).write_text(text)
     failed_job = job(tmp_path, case.controller, case.ranks)
-    if case.launcher == "here":
-        failed_job = replace(failed_job, nodes=Nodes(("localhost",) * case.ranks))
-    launcher = "local" if case.launcher == "here" else case.launcher
-    result = find(failed_job, case.parts, case.output, case.exit_code, case.ended_by, launcher)
+    result = find(failed_job, case.parts, case.output, case.exit_code, case.ended_by, case.launcher)
     fields = case.fields | ({"log": str(tmp_path / str(case.fields["log"]))} if "log" in case.fields else {})
     assert {name: getattr(result, name) for name in fields} == fields
     assert re.search(case.reason, result.reason)
@@ -246,19 +251,3 @@ def test_all_ranks_done_is_no_failure_whatever_follows(tmp_path):
     assert find(job(tmp_path, "elastic"), [resized, running(1)], launcher="ssh") is None  # done at its end
     assert find(side_by_side(tmp_path), [done(0), done(1), done(2)]) is None
     assert "ranks that did not finish: [2]" in find(side_by_side(tmp_path), [done(0), done(1)]).reason
-
-
-def test_a_rank_that_gloo_s_port_refused_names_the_stranger_and_what_to_do(tmp_path):
-    log = tmp_path / "rank-1.log"
-    log.write_text(
-        "terminate called after throwing an instance of 'gloo::IoException'\n  what():  [/tmp/src/third_party/"
-        "compatible17_gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.0.1]:36753: Connection refused\n"
-    )
-    outcome = Outcome(0.0, 1.0, 1, output=gloo((1, 134)))
-    error = failure.find(job(tmp_path), LAUNCHERS["local"], outcome, [running(0, "init"), running(1, "init")], 60)
-    assert (error.rank, error.phase, error.exit_code) == (1, "init", 134)
-    assert error.reason.startswith(failure.STRAY)
-    assert "(Gloo: connect [127.0.0.1]:36753: Connection refused)" in error.reason
-    log.write_text("Aborted\n")
-    error = failure.find(job(tmp_path), LAUNCHERS["local"], outcome, [running(0, "init"), running(1, "init")], 60)
-    assert error.reason == "killed by SIGABRT; it printed last: Aborted"
