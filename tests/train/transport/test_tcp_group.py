@@ -4,13 +4,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.kit import wait_for
 from tests.helpers.needs import needs
 from tests.helpers.thread_ranks import on_all_ranks
 from train.config.checks import ConfigError
@@ -152,7 +152,7 @@ def test_a_late_rank_is_waited_for_as_long_as_on_wait_allows(folder, monkeypatch
 # Another user of the machine tries to read the secret and the port, then to connect without the secret. It prints what
 # it gets.
 ATTACK = """
-import pickle, os, socket, sys, time
+import pickle, os, socket, sys
 port, folder = int(sys.argv[1]), sys.argv[2]
 for name in ("rendezvous", ".private/secret"):
     try:
@@ -173,56 +173,27 @@ for frame in (len(pickled).to_bytes(4, "big"), len(pickled).to_bytes(8, "big"), 
                     print("was answered", answer)
         except ConnectionResetError:
             pass
-silent = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(20)]
-print("done", flush=True)
-time.sleep(60)
 """
 
 
 @pytest.mark.slow
 @needs(root=True)
-def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, monkeypatch):
+def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder):
     for parent in (folder, *folder.parents[:-2]):  # as results folders, which all users may list
         parent.chmod(0o755)
-    ports, listen = [], connections.listen
+    loot, port = Path(f"/tmp/kit-test-{os.getpid()}"), protocol.rendezvous_path(folder)
 
-    def listening(*address):
-        listener = listen(*address)
-        ports.append(listener.getsockname())
-        return listener
-
-    monkeypatch.setattr(connections, "listen", listening)
-    with_attacker = threading.Event()
-    loot = Path(f"/tmp/kit-test-{os.getpid()}")
-
-    def work(rank):
-        if rank:
-            with_attacker.wait(60)
+    def gathered(rank):
         return connect_on_machine(folder, rank, 2).gather(rank, int)
 
-    def attack(lines):
-        while not ports:
-            time.sleep(0.01)
-        command = [*NOBODY, THEIR_PYTHON, "-c", ATTACK, str(ports[0][1]), str(folder), str(loot)]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/"
-        ) as attacker:
-            for line in attacker.stdout:
-                lines.append(line.strip())
-                if line == "done\n":
-                    break
-            with_attacker.set()
-            ranks.join(60)  # while the attacker holds twenty connections
-            attacker.kill()
-
-    gathered, lines = [], []
-    ranks = threading.Thread(target=lambda: gathered.extend(together(work, 2)))
-    ranks.start()
-    attack(lines)
-    assert lines == ["done"]
-    assert gathered == [[0, 1]] * 2
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(gathered, 0)
+        wait_for(port.exists)
+        command = [*NOBODY, THEIR_PYTHON, "-c", ATTACK, port.read_text(), str(folder), str(loot)]
+        attacker = subprocess.run(command, capture_output=True, text=True, cwd="/")
+        assert (gathered(1), first.result()) == ([0, 1], [0, 1])
+    assert (attacker.returncode, attacker.stdout, attacker.stderr) == (0, "", "")
     assert not loot.exists()
-    assert ports[0][0] == "127.0.0.1"
 
 
 # Another user holds thousands of connections, sends nothing, and connects again where one was closed.
