@@ -74,11 +74,6 @@ def test_report_004_fine_tunes_fruit_and_trains_only_the_classifier_of_caltech25
     assert (config.weights, config.model.train_layers) == (weights, trained)
 
 
-@pytest.mark.parametrize(("largest", "expected"), [(1, "1"), (2, "1,2"), (6, "1,2,4,6"), (8, "1,2,4,8")])
-def test_nodes_go_up_in_powers_of_two(largest, expected):
-    assert compose_config(["experiment=weak_scaling", f"nodes={largest}"]).sweep.nodes == expected
-
-
 def test_a_system_s_file_may_set_the_exchange_and_the_command_line_overrides_it(conf):
     """The file of `make tune WRITE=mine`, over the file of another system."""
     settings = "distribution:\n  gradients: grouped\nthreads_per_rank: 3\n"

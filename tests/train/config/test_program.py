@@ -2,7 +2,7 @@ from dataclasses import fields
 
 import pytest
 
-from train.config import program
+from train.config import program, quoted
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import Program
@@ -15,39 +15,21 @@ def test_placeholders_are_filled_word_by_word():
     assert argv == ["run", "-np", "4", "-H", "a b; rm -rf c", "a b 7", "{}", "{x:", "1}"]
 
 
-def test_hosts_with_their_processes():
-    assert program.host_slots(["a", "b"], 2) == "a:2,b:2"
-    assert program.host_slots(["localhost", "localhost"], 2) == "localhost:4"
-
-
-@pytest.mark.parametrize(
-    ("check", "text", "problem"),
-    [
-        (program.command_problem, "run -np {ranks} {}", ""),
-        (program.command_problem, "", "give a command: make scaling COMMAND=..."),
-        (program.command_problem, "run 'a", "No closing quotation; it is split"),
-        (program.pattern_problem, None, ""),
-        (program.pattern_problem, "done (", "not a regular expression"),
-    ],
-)
-def test_a_command_that_cannot_run_and_an_expression_that_finds_no_rate_are_named(check, text, problem):
-    result = check(text)
-    assert result.startswith(problem)
-    assert bool(result) == bool(problem)
-
-
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
+        ("command", "", "give a command: make scaling COMMAND=..."),
+        ("command", "run 'a", "No closing quotation; it is split"),
         ("command", "run {rank}", "no placeholder: rank"),
+        ("until", "done (", "not a regular expression"),
         ("rate", "[0-9]", "put {rate} where the number is"),
         ("command", "run {batch_per_rank}", r"it is the same on 1 node and on 2; give {ranks}"),
         ("command", "run {ranks}", r"the command has no {batch_per_rank} and no {global_batch}: ARGS=program.scaling="),
     ],
 )
-def test_the_configuration_names_the_key(key, value, problem):
+def test_a_command_that_cannot_run_and_a_pattern_that_finds_no_rate_are_named_by_their_keys(key, value, problem):
     with pytest.raises(ConfigError, match=rf"program.\w+=.*: {problem}"):
-        load(["experiment=scaling", f"program.{key}='{value}'"])
+        load(["experiment=scaling", f"program.{key}={quoted(value)}"])
 
 
 @pytest.mark.parametrize(
