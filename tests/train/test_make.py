@@ -120,16 +120,13 @@ LAUNCH = {"NODES": "4", "MODELS": "a, null,o'brien", "HOSTS": "1e3,n2", "MEASURE
         ("data-check", {"DATASET": "fruit"}, ["train.tools.data_check dataset=fruit"]),
         ("data-fetch", {"URL": "u"}, ["train.tools.data_fetch --url=u -- cifar10 data/cifar10"]),
         ("doctor", {"NODES": "4"}, ["train.tools.doctor --ranks=4"]),
-        ("explain", {}, ["analysis explain analysis/published/000_hacksa.csv"]),
         ("explain", {"EXPERIMENT": "x"}, ["analysis explain --experiment=x"]),
         ("input-bench", {"NODES": "4"}, ["train.tools.input_bench device=cpu"]),
-        ("status", {}, ["train.launch.status results"]),
         (
             "predict",
             {"EXPERIMENT": "weak-scaling", "TO": "8 16"},
             ["analysis predict --draw --experiment=weak_scaling --to=8,16"],
         ),
-        ("diagnose", {"EXPERIMENT": "weak-scaling"}, ["analysis diagnose weak_scaling --draw"]),
     ],
 )
 def test_the_commands_of_a_target(target, variables, commands):

@@ -26,16 +26,12 @@ def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
     assert "train.launch.start.gloo --ranks 2 --hosts localhost:2 --" in output
 
 
-def test_the_plan_of_a_program_says_when_its_launches_end(tmp_path, capsys):
-    output = dry_run(capsys, tmp_path, "experiment=scaling", "tracking=none", "launcher=local")
+def test_the_plan_of_a_program_says_when_its_launches_end_and_a_dry_run_looks_the_program_up(tmp_path, capsys):
+    command = "program.command='no_such_program {ranks}'"
+    output = dry_run(capsys, tmp_path, "experiment=scaling", command, "program.scaling=weak", "tracking=none")
     assert "2 points, 12 launches or more, until each speedup is known to ± 5 %, or another of each" in output
     assert "would take more than 20 min" in output
     assert "measure.budget_s=1200.0; ARGS changes each of them\n" in output
-
-
-def test_a_dry_run_shows_the_commands_of_a_program_and_looks_it_up(tmp_path, capsys):
-    command = "program.command='no_such_program {ranks}'"
-    output = dry_run(capsys, tmp_path, "experiment=scaling", command, "program.scaling=weak", "tracking=none")
     *_, first, second, warning = output.splitlines()
     assert (first, second) == ("no_such_program 1", "no_such_program 2")
     assert "warning: program.command=no_such_program {ranks}: no program no_such_program on PATH" in warning

@@ -1,3 +1,5 @@
+"""Jobs. The commands of more: test_batch.py."""
+
 from pathlib import Path
 
 import pytest
@@ -15,20 +17,8 @@ def largest(*overrides: str) -> RunConfig:
     return plan_points("experiment=weak_scaling", "model=tiny", "nodes=2", *overrides)[-1].config
 
 
-def test_ranks_get_nothing_but_the_folder_of_their_run():
-    job = make_job(largest(), FOLDER)
-    assert job.argv[1:] == ("-m", "train", "--run-dir", str(FOLDER))
-    assert (job.env, job.shared.writes) == ({}, (FOLDER,))
-    assert job.nodes == Nodes(("localhost", "localhost"), ranks_per_node=1, cores_per_rank=1)
-
-
-def test_a_point_takes_the_first_of_the_hosts():
-    config = largest("ranks_per_node=2", "system.cores_per_node=8", "device=gpu")
-    job = make_job(config, FOLDER, ("a", "b", "c"))
-    assert job.nodes == Nodes(("a", "b"), ranks_per_node=2, cores_per_rank=4, gpus_per_node=2)
-    assert [job.nodes.host_of(rank) for rank in range(job.nodes.ranks)] == ["a", "a", "b", "b"]
-    assert job.env == {"KIT_PEERS": "a,b"}
-    assert job.shared.cores == ()  # the cores of this machine are not those of other hosts
+def test_nodes_are_filled_one_after_the_other():
+    assert [Nodes(("a", "b"), ranks_per_node=2).host_of(rank) for rank in range(4)] == ["a", "a", "b", "b"]
 
 
 def test_servers_on_separate_nodes_take_the_hosts_after_those_of_the_ranks():
@@ -36,6 +26,8 @@ def test_servers_on_separate_nodes_take_the_hosts_after_those_of_the_ranks():
     hosts = ("launcher=ssh", "launcher.hosts=[a,b,c,d,e]", "system.cores_per_node=8")
     job = make_job(largest(*apart, *hosts), FOLDER, ("a", "b", "c", "d", "e"))
     assert job.nodes == Nodes(("a", "b", "c", "d"), ranks_per_node=1, cores_per_rank=8)
+    assert job.env == {"KIT_PEERS": "a,b,c,d"}
+    assert job.shared.cores == ()  # the cores of this machine are not those of other hosts
     local = make_job(largest(*apart, "system.cores_per_node=1"), FOLDER)
     assert local.nodes == Nodes(("localhost",) * 4, ranks_per_node=1, cores_per_rank=1)
 
@@ -51,22 +43,6 @@ def test_one_process_has_the_cores_and_gpus_of_all_ranks(overrides, hosts):
     job = make_job(largest("distribution=ps_cpu", "device=gpu", *overrides), FOLDER, hosts)
     assert job.nodes == Nodes(hosts or ("localhost",), ranks_per_node=1, cores_per_rank=16, gpus_per_node=2)
     assert (job.ranks, job.exchange.controller) == (1, "none")
-
-
-ELASTIC = {"distribution.elastic": True, "measure.epochs": 1, "dataset.name": "digits"}
-
-
-@pytest.mark.parametrize(
-    ("overrides", "values", "controller"),
-    [
-        (["distribution=none", "nodes=1"], {}, "none"),
-        (["distribution.controller=mpi"], {}, "mpi"),
-        (["distribution.controller=gloo"], {}, "gloo"),
-        ([], ELASTIC, "elastic"),
-    ],
-)
-def test_the_controller_of_a_job(overrides, values, controller):
-    assert make_job(with_values(largest(*overrides), values), FOLDER).exchange.controller == controller
 
 
 def test_ranks_in_a_container_get_the_names_of_the_image_and_the_commit(monkeypatch):

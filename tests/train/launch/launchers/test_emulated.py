@@ -11,12 +11,6 @@ from train.launch.job import Nodes
 from train.launch.launchers.emulated import pids_of_nodes
 
 
-def test_the_user_reads_how_nodes_are_emulated():
-    plan = make_plan("experiment=weak_scaling", "model=resnet50", "nodes=8", no_quotas=None)
-    [note] = plan.launcher.notes(plan.points[0].config)
-    assert "each is limited to 20 % of a core" in note
-
-
 def test_networks_that_cannot_be_made_are_an_error(monkeypatch):
     plan = make_plan("experiment=network_sweep", "model=tiny", no_quotas=None)
     monkeypatch.setattr(networks, "missing", lambda: None)

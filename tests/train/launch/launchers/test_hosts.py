@@ -1,6 +1,7 @@
+"""What hosts answer. What they ask and find: tests/end_to_end/test_clusters.py."""
+
 import json
 import socket
-import sys
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,6 @@ import pytest
 from train.config.checks import ConfigError
 from train.launch.launchers import hosts
 from train.launch.launchers.hosts import Host, problem_lines
-from train.record import affinity
 
 GOOD = Host("node-a", 28, 56, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True,
             cpu_flags=["avx2"], name="a")  # fmt: skip
@@ -81,15 +81,3 @@ def test_an_odd_answer_of_a_host_is_an_error_that_names_it(program, tmp_path, na
         hosts.ask(("n1",), tmp_path)
     assert problem in str(error.value)
     assert str(error.value).isprintable()
-
-
-@pytest.mark.parametrize("present", [True, False])
-def test_a_host_answers_all_questions(tmp_path, monkeypatch, capsys, present):
-    missing = [] if present else [str(tmp_path / "kit.sif")]
-    monkeypatch.setattr(sys, "argv", ["hosts", str(tmp_path if present else tmp_path / "none"), *missing])
-    monkeypatch.setenv("PATH", str(tmp_path))
-    hosts.main()
-    answer = Host(**json.loads(capsys.readouterr().out.removeprefix("kit-host ")))
-    assert answer.cores == len(affinity.usable_cores())
-    assert answer.free_bytes > 0
-    assert (answer.sees_results, answer.has_image, answer.has_singularity) == (present, present, present)

@@ -46,10 +46,6 @@ def test_launches_are_precise_by_their_own_degrees_of_freedom(tmp_path, add_laun
     assert launches.shortfall(Run(curve(tmp_path), 2), records, None) is None  # the goal is reached
 
 
-def test_launches_that_differ_are_not_precise(add_launches):
-    assert not launches.is_precise(add_launches(1.4, 1.6, 1.8, 1.5), 0.05)
-
-
 def test_a_result_has_an_interval_from_three_launches_on(tmp_path, add_launches):
     run = Run(curve(tmp_path), 0)
     assert launches.result(run, add_launches(1.5), None) == (
@@ -153,11 +149,6 @@ def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program
     assert launches.program_shortfall(program).text.endswith(" %, asked for ± 5 %")
     add_printed(more, noisy, job_s=60.0)
     assert launches.more_program_launches(program) == []  # 132 s of 100
-
-
-def test_runs_of_the_kit_itself_need_no_such_launches(tmp_path):
-    runs = [Run(point, 0) for point in plan_points("experiment=weak_scaling", f"results={tmp_path}", cores=2)]
-    assert launches.more_program_launches(runs) == []
 
 
 def rates(count, **arms):

@@ -1,3 +1,5 @@
+"""Parts of elastic jobs. tests/end_to_end/test_faults.py tells rank 0 of hosts that go and come."""
+
 import urllib.request
 
 import pytest
@@ -5,12 +7,9 @@ import pytest
 pytest.importorskip("horovod")
 
 from horovod.runner.common.util import codec
-from horovod.runner.elastic.worker import HostUpdateResult
 from horovod.runner.http.http_server import RendezvousServer
 
 from train.launch.start import gloo
-from train.record import protocol
-from train.record.protocol import HostsChange
 
 pytestmark = pytest.mark.slow  # Horovod takes a second to load
 
@@ -58,13 +57,3 @@ def test_the_store_ignores_what_horovod_would_unpickle_and_keeps_the_rest(tmp_pa
     server.stop()
     assert not (tmp_path / "ran").exists()
     assert driver.registered == ()
-
-
-def test_rank_0_learns_of_changed_hosts_by_a_file_of_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(gloo.Driver, "folder", tmp_path, raising=False)
-    driver = object.__new__(gloo.Driver)
-    path = protocol.hosts_change_path(tmp_path)
-    assert protocol.read_message(path, HostsChange) == HostsChange(0, 0)
-    client = driver.get_worker_client(None)
-    client.notify_hosts_updated(1_700_000_000, HostUpdateResult.mixed)
-    assert protocol.read_message(path, HostsChange) == HostsChange(1_700_000_000, 3)

@@ -1,3 +1,5 @@
+"""Rank groups that fail or are ended. Those that measure: tests/end_to_end/test_rounds.py."""
+
 import signal
 import subprocess
 import sys
@@ -16,8 +18,8 @@ WITHOUT_GRACE = (
 )
 
 
-def python(code: str, first_rank: int = 0) -> Command:
-    return Command(first_rank, [sys.executable, "-c", code])
+def python(code: str) -> Command:
+    return Command(0, [sys.executable, "-c", code])
 
 
 def run(*commands: Command, hasty: bool = False) -> subprocess.CompletedProcess:
@@ -26,14 +28,6 @@ def run(*commands: Command, hasty: bool = False) -> subprocess.CompletedProcess:
     if hasty:
         argv = [sys.executable, "-c", WITHOUT_GRACE, *argv[3:]]
     return subprocess.run(argv, capture_output=True, text=True, timeout=300)  # shorter than they sleep
-
-
-def test_each_group_gets_its_number_and_its_first_rank():
-    code = "import os; print('group', os.environ['KIT_RANK_GROUP'], 'from rank', os.environ['KIT_FIRST_RANK'])"
-    done = run(python(code), python(code, first_rank=3))
-    assert done.returncode == 0
-    assert sorted(done.stdout.splitlines()) == ["[group 0] group 0 from rank 0", "[group 1] group 1 from rank 3"]
-    assert rank_groups.failed(done.stdout) == []
 
 
 @pytest.mark.parametrize(
