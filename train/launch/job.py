@@ -32,11 +32,6 @@ class Nodes:
         """Return the number of ranks of the whole job."""
         return len(self.hosts) * self.ranks_per_node
 
-    def host_of(self, rank: int) -> str:
-        """Return the host that runs a rank: nodes are filled one after the other."""
-        host = self.hosts[rank // self.ranks_per_node]
-        return socket.gethostname() if host == "localhost" else host
-
 
 @dataclass(frozen=True)
 class Exchange:
@@ -94,8 +89,9 @@ class Job:
         return sum(group.nodes.ranks for group in self.groups) or self.nodes.ranks
 
     def host_of(self, rank: int) -> str:
-        """Return the host that runs a rank."""
-        return self.nodes.host_of(0 if self.groups else rank)
+        """Return the host that runs a rank: nodes are filled one after the other; rank groups share this machine."""
+        host = self.nodes.hosts[0 if self.groups else rank // self.nodes.ranks_per_node]
+        return socket.gethostname() if host == "localhost" else host
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """Jobs. The commands of more: test_batch.py."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.helpers import launches
 from tests.helpers.configs import with_values
-from tests.helpers.launches import plan_points
 from train.config.schema import RunConfig
 from train.launch import job as jobs
 from train.launch.job import Nodes, make_job
@@ -14,11 +15,12 @@ FOLDER = Path("/r/weak_scaling/tiny-nodes2/0a1b2c3d/r0")
 
 
 def largest(*overrides: str) -> RunConfig:
-    return plan_points("experiment=weak_scaling", "model=tiny", "nodes=2", *overrides)[-1].config
+    return launches.plan_points("experiment=weak_scaling", "model=tiny", "nodes=2", *overrides)[-1].config
 
 
 def test_nodes_are_filled_one_after_the_other():
-    assert [Nodes(("a", "b"), ranks_per_node=2).host_of(rank) for rank in range(4)] == ["a", "a", "b", "b"]
+    job = replace(launches.job(), nodes=Nodes(("a", "b"), ranks_per_node=2))
+    assert [job.host_of(rank) for rank in range(4)] == ["a", "a", "b", "b"]
 
 
 def test_servers_on_separate_nodes_take_the_hosts_after_those_of_the_ranks():
