@@ -73,7 +73,8 @@ def begin(wandb: Any, name: RunName, run_folder: Path, tracking: Tracking, mode:
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):  # wandb would write to /tmp instead
         raise PermissionError(f"{folder} is not writable")
-    remove_runs(run_folder, name.id)
+    for earlier in folder.glob(f"*-{name.id}*"):
+        shutil.rmtree(earlier, ignore_errors=True)
     run = wandb.init(
         id=name.id,
         project=tracking.project,
@@ -279,12 +280,6 @@ def begin_live(run_folder: Path) -> str:
     name = uuid.uuid4().hex[:16]
     files.write_whole(run_folder / LIVE_NAME, name.encode())  # whole, and first: this process may be killed at any time
     return name
-
-
-def remove_runs(run_folder: Path, name: str) -> None:
-    """Remove the folders of the run with this ID."""
-    for folder in home(run_folder).glob(f"*-{name}*"):
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_complete(run_folder: Path) -> bool:
