@@ -1,4 +1,6 @@
-"""Tables as their authors published them: each is read as a person reads it, or the reader asks and is told.
+"""Tables as their authors published them, and as people keep them (tests/golden/ordinary, with TRUTH.md there).
+
+Each is read as a person reads it, or the reader asks and is told.
 
 published.jsonl has what a person reads: one curve a line, its file, a part of its setting, its machine and ranks, and
 the printed values by quantity; and in `columns` the answer of the reader's with which it reads them, "" at first sight.
@@ -13,6 +15,7 @@ import pytest
 
 from analysis import TableError
 from analysis.user_table import table
+from tests.helpers import GOLDEN
 
 pytestmark = pytest.mark.slow  # reads all of them
 
@@ -25,14 +28,14 @@ REFUSED = {
     "fleet_matching.md", "fleet_resnet.rst", "forge.md", "gpt_codes.md", "llava.md", "opensora.md", "retinanet.md",
     "rtx5090.md", "torchtitan_titles.md", "video.md", "vit.md",
 }  # fmt: skip
-OTHERS = {"README.md", "adaptdl_imagenet.csv"}
+OTHERS = {"README.md", "TRUTH.md", "adaptdl_imagenet.csv"}
 
 
 @functools.cache
 def read(name, columns):
     """The table, or None, and the answers that the reader proposes."""
     try:
-        result = table.read(FOLDER / name, columns)
+        result = table.read((GOLDEN if name.startswith("ordinary/") else FOLDER) / name, columns)
         text = "\n".join(result.notes)
     except TableError as error:
         result, text = None, str(error)
@@ -64,8 +67,9 @@ def test_one_curve_of_each_table(curve):
 
 
 def test_each_file_is_read_asked_about_or_refused():
-    known = {curve["file"] for curve in CURVES}
-    assert {path.name for path in FOLDER.iterdir()} == known | REFUSED | OTHERS
+    known = {Path(curve["file"]).name for curve in CURVES}
+    files = {path.name for folder in (FOLDER, GOLDEN / "ordinary") for path in folder.iterdir()}
+    assert files == known | REFUSED | OTHERS
     for name in REFUSED:
         assert read(name, "") == (None, []), name
 
