@@ -42,9 +42,6 @@ def read(grid: Grid, choices: Choices) -> tuple[list[Column], list[Row], list[st
         column = headers.read(text, number, choices)
         below_it = tuple(row.cells[number - 1] for row in body)
         columns.append(replace(column, cells=below_it, key=text if unique else str(number)))
-    if not grid.log and not any("_" in column.text and column.text in headers.NAMES for column in columns):
-        # "n" is a size of the problem, else the number of repeats
-        columns = [c.named("condition") if c.name == c.text.lower() == "n" and not c.by_user else c for c in columns]
     return (*_spread(_across(columns, choices), body), notes)
 
 

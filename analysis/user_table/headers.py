@@ -17,7 +17,7 @@ SIZES = ("nodes", "ranks_per_node", "ranks", "batch_per_rank", "global_batch", "
 RATES = ("images_per_s_per_rank", "images_per_s")
 TIMES = ("init_s", "wall_s", "job_s", "epoch_s", "step_s")
 RATIOS = ("speedup", "efficiency")
-COUNTS = ("repeat", "n")
+COUNTS = ("repeat", "repeats")
 NAMES = (*TEXT, *SIZES, *TIMES, *RATES, *RATIOS, "low", "high", *COUNTS)
 UNUSED = "unused"
 MEASURED = (*TIMES, *RATES, *RATIOS, "low", "high", "rate", "total", "cells")  # names and other meanings
@@ -209,7 +209,7 @@ _MEANINGS = (
     ("nodes", _ANY, rf"^{_COUNT}(?:[a-z0-9-]+ )?{NODE}(?: (?:num(?:ber)?|count))?$"),
     ("ranks_per_node", _ANY, rf"^(?:{_COUNT}(?:{RANK}|{CORE})(?: num(?:ber)?)? ?(?:/|per) ?{NODE}|ppn|rpn)$"),
     ("threads", _ANY, rf"^(?:{_COUNT}(?:[a-z]+ )?{CORE}(?: count)?|omp num threads|nthreads)$"),
-    ("n", _ANY, r"^(?:repeats|repetitions|runs|n runs)$"),
+    ("repeats", _ANY, r"^(?:repetitions|runs|n runs)$"),
     ("repeat", _ANY, r"^(?:repeat|run|trial|repetition|launch)$"),
     ("low", _ANY, r"^low(?:er)?$"),
     ("high", _ANY, r"^(?:high|upper)$"),

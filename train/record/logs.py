@@ -125,7 +125,7 @@ def _keras(text: str, where: str) -> Iterator[Row]:
     row |= {"epoch_s": f"{statistics.median(seconds[later]):g}"}
     if step_times and len(step_times) == len(ends):
         row["step_s"] = f"{statistics.median(step_times[later]):g}"
-    yield row | {"n": len(ends[later]), "line": _line(text, ends[-1].start())}
+    yield row | {"repeats": len(ends[later]), "line": _line(text, ends[-1].start())}
 
 
 def _mlperf(text: str, where: str) -> Iterator[Row]:

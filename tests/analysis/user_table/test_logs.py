@@ -49,7 +49,7 @@ LOGS = {
     "devices of Horovod are those of all ranks": ({"log.txt": TWO_RANKS}, {"ranks": [2], "images_per_s": [94.72]}),
     "Keras, without the first epoch": (
         {"np4.log": EPOCH.format(1, 12, 96) + EPOCH.format(2, 6, 48) + EPOCH.format(3, 8, 64)},
-        {"ranks": [4], "epoch_s": [7], "step_s": [0.056], "n": [2]}),
+        {"ranks": [4], "epoch_s": [7], "step_s": [0.056], "repeats": [2]}),
     "MLPerf": ({"log.txt": "".join(f"0: :::MLLOG {line}\n" for line in MLLOG)},
                {"model": ["resnet"], "ranks": [2], "wall_s": [80.5], "epoch_s": [40]}),
 }  # fmt: skip
