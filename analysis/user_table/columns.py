@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from analysis.user_table import headers, units
+from analysis.user_table import headers, meanings, numbers, units
 from analysis.user_table.files import Grid, Row, trimmed
 from analysis.user_table.headers import AWKWARD, MEASURED, Choices, Column, Question, plain
 from analysis.user_table.units import CORE, NODE, RANK
@@ -39,9 +39,12 @@ def read(grid: Grid, choices: Choices) -> tuple[list[Column], list[Row], list[st
     for number, text in enumerate(texts, 1):
         awkward = AWKWARD.search(text) or re.fullmatch(r"\d*", text) or len(text) > 50
         unique = not awkward and [plain(other) for other in texts].count(plain(text)) == 1
-        column = headers.read(text, number, choices)
         below_it = tuple(row.cells[number - 1] for row in body)
-        columns.append(replace(column, cells=below_it, key=text if unique else str(number)))
+        column = replace(headers.read(text, number, choices), cells=below_it, key=text if unique else str(number))
+        columns.append(meanings.by_cells(column))
+        devices = tuple(map(numbers.device, below_it))
+        if columns[-1].name == "ranks" and all(devices):
+            columns.append(replace(columns[-1], name="gpu", cells=devices))
     return (*_spread(_across(columns, choices), body), notes)
 
 

@@ -204,11 +204,11 @@ _MEANINGS = (
     ("job_s", ("time",), r"^(?!.*train).*\btotal\b"),
     ("wall_s", ("time",), rf"{_TIME}|^(?:mean|average|median)? ?(?:train(?:ing)?)?$"),
     ("time", ("time",), ""),
-    ("ranks", _ANY, rf"^{_COUNT}(?!per )(?:[a-z0-9-]+ )?{RANK}(?: (?:num(?:ber)?|count|cards))?$"),
-    ("ranks", _ANY, r"^(?:n ?p|n?procs|p|world size)$"),
-    ("nodes", _ANY, rf"^{_COUNT}(?:[a-z0-9-]+ )?{NODE}(?: (?:num(?:ber)?|count))?$"),
-    ("ranks_per_node", _ANY, rf"^(?:{_COUNT}(?:{RANK}|{CORE})(?: num(?:ber)?)? ?(?:/|per) ?{NODE}|ppn|rpn)$"),
-    ("threads", _ANY, rf"^(?:{_COUNT}(?:[a-z]+ )?{CORE}(?: count)?|omp num threads|nthreads)$"),
+    ("ranks", _NONE, rf"^{_COUNT}(?!per )(?:[a-z0-9-]+ )?{RANK}(?: (?:num(?:ber)?|count|cards))?$"),
+    ("ranks", _NONE, r"^(?:n ?p|n?procs|p|world size)$"),
+    ("nodes", _NONE, rf"^{_COUNT}(?:[a-z0-9-]+ )?{NODE}(?: (?:num(?:ber)?|count))?$"),
+    ("ranks_per_node", _NONE, rf"^(?:{_COUNT}(?:{RANK}|{CORE})(?: num(?:ber)?)? ?(?:/|per) ?{NODE}|ppn|rpn)$"),
+    ("threads", _NONE, rf"^(?:{_COUNT}(?:[a-z]+ )?{CORE}(?: count)?|omp num threads|nthreads)$"),
     ("repeats", _ANY, r"^(?:repetitions|runs|n runs)$"),
     ("repeat", _ANY, r"^(?:repeat|run|trial|repetition|launch)$"),
     ("low", _ANY, r"^low(?:er)?$"),
@@ -217,7 +217,6 @@ _MEANINGS = (
     ("steps_per_rank", _ANY, rf"^{_COUNT}(?:train(?:ing)? )?(?:steps|iterations)(?: ?(?:per|/) ?{RANK})?$"),
     ("images", _ANY, rf"^{_COUNT}(?:train(?:ing)? )?(?:images|samples|examples)$"),
     ("total", _ANY, "^total$"),
-    ("wall_s", _ANY, "^train(?:ing)?$"),
     ("model", _ANY, r"^(?:models?|networks?|arch(?:itecture)?|backbone|model (?:name|size))$"),
     ("dataset", _ANY, r"^(?:data ?-?sets?|data|input)$"),
     ("gpu", _ANY, r"^(?:accelerator|device|hardware|(?:gpu|device|accelerator) (?:type|model|name))$"),
@@ -234,7 +233,8 @@ def read(text: str, number: int, choices: Choices) -> Column:
     phrase, unit = _without_unit(_phrase(text))
     column = Column(text, number, _meaning(phrase, unit), unit)
     kit = re.sub(r"\W+", "_", plain(text))
-    return column.assigned(value or kit, bool(value), label) if value or _is_name(kit) else column
+    exact = _is_name(kit) and column.name not in ("ranks", "nodes")  # "gpu" and "machine" may count
+    return column.assigned(value or kit, bool(value), label) if value or exact else column
 
 
 def _phrase(text: str) -> str:
@@ -246,7 +246,7 @@ def _phrase(text: str) -> str:
 
 
 def _without_unit(phrase: str) -> tuple[str, Unit]:
-    """Return the words of a header in lower case without a unit in brackets or at the end, and the unit."""
+    """Return the words of a header in lower case without a rate, or a unit in brackets or at the end, and the unit."""
     for match in re.finditer(r"[(\[]([^()\[\]]*)[)\]]", phrase):
         if (unit := units.read(match[1])) and unit.kind not in ("count", ""):
             return plain(f"{phrase[: match.start()]} {phrase[match.end() :]}"), unit
@@ -254,11 +254,9 @@ def _without_unit(phrase: str) -> tuple[str, Unit]:
     for start in range(len(words)):
         for end in range(len(words), start, -1):
             unit = units.read(" ".join(words[start:end]))
-            rest = " ".join([*words[:start], *words[end:]]).lower()
-            if unit and unit.kind == "rate":
-                return (phrase.lower() if unit.per else rest), unit
-            if unit and unit.kind in ("share", "time") and end == len(words) and (unit.per or len(phrase) > 2):
-                return rest.removesuffix(" in"), unit
+            last = end == len(words) and len(phrase) > 2
+            if unit and (unit.kind == "rate" or (last and unit.kind in ("share", "time"))):
+                return " ".join([*words[:start], *words[end:]]).lower().removesuffix(" in"), unit
     return phrase.lower(), PLAIN
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from analysis.user_table import headers, numbers, sizes
+from analysis.user_table import headers, numbers
 from analysis.user_table.headers import AWKWARD, KIND, MEASURED, TEXT, UNIT_KINDS, UNUSED, Column, Question, scoped
 from analysis.user_table.numbers import Number
 
 _TYPES = {"ranks": "gpu", "nodes": "machine"}  # what stands below such headers if the cells do not count
-_COUNTS = {"gpu": "ranks", "machine": "nodes"}
 _FITTING = {  # names that an unknown column with such units may have
     "time": ("wall_s", "step_s", "epoch_s"), "ratio": ("speedup",), "share": ("efficiency",),
     "rate": ("images_per_s", "images_per_s_per_rank"),
@@ -20,25 +20,19 @@ _FITTING = {  # names that an unknown column with such units may have
 }  # fmt: skip
 
 
-def resolved(columns: Sequence[Column], alone: bool) -> list[Column]:
-    """Return the columns, each size and measured quantity once; the cells of ranks and nodes are plain numbers.
+def resolved(columns: list[Column], alone: bool) -> list[Column]:
+    """Return the columns, each size and measured quantity once.
 
     alone: whether the file has no other table; else this one needs several numbers of ranks. Raises Question if several
     columns are the same, none counts ranks or is measured, or a count has two readings.
     """
-    columns = [_by_cells(column) for column in columns]
     if not any(column.name in _TYPES for column in columns):
-        threads = next((column for column in columns if column.name == "threads"), None)
-        if threads is None:
-            raise _no_ranks(columns)
         why = "nothing else counts: each thread or core is one rank"
-        columns = [column.named("ranks", why) if column is threads else column for column in columns]
-    for name in _TYPES:
-        columns = _one_of(columns, name)
-    named = {column.name: column for column in columns}
-    if "ranks" in named and not named["ranks"].by_user:
-        _ask_count(named["ranks"], named.get("nodes"))
-    if not alone and not any(named[name].varies for name in _TYPES if name in named):
+        columns = [column.named("ranks", why) if column.name == "threads" else column for column in columns]
+    counting = [column for column in columns if column.name in _TYPES]
+    if not counting:
+        raise _no_ranks(columns)
+    if not alone and not any(column.varies for column in counting):
         raise Question("one number of ranks alone")
     rated = [column for column in columns if KIND.get(column.name) == "rate"]
     works = {column.unit.work for column in rated}
@@ -47,25 +41,27 @@ def resolved(columns: Sequence[Column], alone: bool) -> list[Column]:
     for name in dict.fromkeys(column.name for column in columns):
         if name in (*MEASURED, *headers.SIZES, "batch"):
             columns = _one_of(columns, name)
+    _ask_count({column.name: column for column in columns})
     if not any(column.name in MEASURED and column.name != "cells" for column in columns):
         raise _unmeasured(columns)
-    return [c for column in columns for c in (sizes.numbered(column, {*named}) if column.name in _TYPES else [column])]
+    return columns
 
 
-def _by_cells(column: Column) -> Column:
-    """Return a column under the name that its cells show, if its header does not: "GPU" above "V100" is a type."""
-    kinds = numbers.kinds(column.cells)
-    count = _COUNTS.get(column.name, column.name)
+def by_cells(column: Column) -> Column:
+    """Return a column under the name that its cells show, if its header does not: "GPU" above "V100" is a type.
+
+    The cells of ranks and nodes are plain numbers.
+    """
     if column.by_user:
-        return column
-    if count in ("threads", *_TYPES):
-        if sum(map(bool, map(sizes.read, column.filled))) * 2 > len(column.filled):
-            return column.named(count)
-        plural = column.numeric or column.text.lower().rstrip(")").endswith("s")
-        return column if column.name in TEXT else column.named("" if plural else _TYPES.get(count, ""))
-    if column.name == "cells" and len(kinds) == 1:
-        names = {"ratio": "speedup", "share": "efficiency", "rate": "rate", "time": "wall_s"}
-        return column.named(names.get(next(iter(kinds)), "cells"), "its cells")
+        cells = tuple(numbers.counted(cell, by_user=True) for cell in column.cells)
+        return replace(column, cells=cells) if column.name in _TYPES else column
+    if column.name in ("threads", *_TYPES):
+        cells = tuple(map(numbers.counted, column.cells))
+        if sum(map(numbers.counts, cells)) * 2 > len(column.filled):
+            return replace(column, cells=cells)
+        plural = column.numeric or column.text.lower().endswith("s")  # "GPUs" above "0,1" is no type
+        return column.named("" if plural else _TYPES.get(column.name, ""))
+    kinds = numbers.kinds(column.cells)
     if column.name == "total":  # of a time, if it falls
         values = [cell.value for cell in map(numbers.parse, column.cells) if isinstance(cell, Number)]
         falls = kinds == {"time"} or all(later < first for first, later in pairwise(values))
@@ -79,12 +75,13 @@ def _one_of(columns: Sequence[Column], name: str) -> list[Column]:
     same = [column for column in columns if column.name == name]
     same = [column for column in same if column.by_user] or same
     if len({(column.cells, column.unit) for column in same}) > 1:
-        raise _which(name, same, scoped(name) if name in MEASURED else [])
+        raise _which(name, same)
     return [column for column in columns if column.name != name or column is same[0]]
 
 
-def _which(name: str, same: Sequence[Column], curves: Sequence[str] = ()) -> Question:
-    """Return the question which of several columns is a quantity; `curves`: the names that all of them may have."""
+def _which(name: str, same: Sequence[Column]) -> Question:
+    """Return the question which of several columns is a quantity, or whether each is a curve of one unit."""
+    curves = scoped(name) if name in MEASURED and len({column.unit.work for column in same}) == 1 else []
     answers = _curve_answers(same, curves)
     rest_of = [(column, [other for other in same if other is not column]) for column in same]
     for column, rest in rest_of if not answers else ():
@@ -111,8 +108,11 @@ def _pattern(same: Sequence[Column]) -> tuple[str, list[str]]:
     return ("", []) if awkward or not re.search(r"\w", before + after) else (f"{before}*{after}", labels)
 
 
-def _ask_count(ranks: Column, nodes: Column | None) -> None:
+def _ask_count(columns: Mapping[str, Column]) -> None:
     """Raise Question if a count may be of each node, or is of numbers from 0, as those of devices."""
+    ranks, nodes = columns.get("ranks"), columns.get("nodes")
+    if ranks is None or ranks.by_user:
+        return
     if nodes and nodes.varies and not ranks.varies:
         text = f"'{ranks.text}' is {ranks.cells[0]} at each number of nodes: of each node, or of all?"
         answers = [("of each node", f"{ranks.key}=ranks_per_node"), ("of all nodes", f"{ranks.key}=ranks")]
@@ -131,7 +131,7 @@ def _no_ranks(columns: Sequence[Column]) -> Question:
         answers += _curve_answers(same, scoped(name)[:1]) if all(map(str.isdigit, _pattern(same)[1])) else []
     words = ("condition", *TEXT)
     unknown = [c for c in columns if c.name == "" or c.text in ("n", "N") or (c.name in words and not c.numeric)]
-    counting = [column for column in unknown if column.varies and all(map(sizes.may_count, column.cells))]
+    counting = [column for column in unknown if column.varies and all(map(numbers.may_count, column.cells))]
     answers = answers or [(f"'{column.text}'", f"{column.key}=ranks") for column in counting[:4]]
     what = "ranks (GPUs, workers, processes, or nodes and GPUs per node)"
     return _missing(what, columns, answers if measured else [])

@@ -17,6 +17,8 @@ _CELL = re.compile(rf"~?\s*({_DIGITS})\s*(?:([%a-zA-Z/ ]*?)(?:±|\+/?-)\s*{_DIGI
 _REMARK = re.compile(r"(?<=[\w%.×])\s*(?:[*†‡§]+|\[\w{1,2}\]|\([^()]*\))$")
 _CLOCK = re.compile(r"(?:(\d+)(?:-| days?, ))?(\d+):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
 _PART = re.compile(rf"(\d+(?:\.\d+)?) ?({TIME})(?![a-z])[ ,]*", re.I)
+_DEVICE = r"(?:[A-Za-z-]+ ?){1,2}\d[\w.-]*(?: \d+ ?GB)?"  # "V100", "RTX 4090", "NVIDIA A100 80GB"
+_COUNT = re.compile(rf"(?:(\d{{1,9}}) ?[x×] ?)?(\d{{1,9}})(?: ?[x×] ?({_DEVICE}))?(?: ?\(.*\))?")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,35 @@ def _number(token: str, mark: str) -> Number | None:
     plain, power = re.sub(f"[{_GROUPS[mark]}]", "", mantissa).replace(mark, "."), int(exponent or 0)
     value, half_unit = float(f"{plain}e{power}"), float(f"5e{power - 1 - len(plain.partition('.')[2])}")
     return Number(value, half_unit) if math.isfinite(value) else None
+
+
+def counted(text: str, by_user: bool = False) -> str:
+    """Return a count with "×" as a plain number, "8x V100 (2 nodes)" and "2x8xH100" as 8 and 16; else the cell.
+
+    by_user: whether the user says that it counts; then the only number in it.
+    """
+    if match := _COUNT.fullmatch(text.strip()):
+        return str(int(match[1] or 1) * int(match[2]))
+    numbers = re.findall(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)", text) if by_user else []
+    return numbers[0] if len(numbers) == 1 else text
+
+
+def device(text: str) -> str:
+    """Return the device of a count, "V100" in "8x V100"; "" without one."""
+    match = _COUNT.fullmatch(text.strip())
+    return match[3] or "" if match else ""
+
+
+def counts(text: str) -> bool:
+    """Return whether a cell is a whole number, with the unit of a count if it has one."""
+    cell = parse(text)
+    return isinstance(cell, Number) and cell.unit.kind in ("", "count") and cell.value % 1 == 0
+
+
+def may_count(text: str) -> bool:
+    """Return whether a cell below any header may count: "8x V100", "Parallel 2"; "8 x 4" may count anything."""
+    count = counted(text, by_user=True)
+    return bool(re.fullmatch(r"[1-9]\d*", count)) and not re.fullmatch(r"\d+ ?[x×] ?\d+", text.strip())
 
 
 def by_mark(text: str) -> dict[str, Number]:

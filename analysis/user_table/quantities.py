@@ -71,7 +71,7 @@ def _in_units(column: Column, cells: Sequence[Cell]) -> Column:
         text = f"'{column.text}' has times as {column.cells[0]}: minutes and seconds, or hours and minutes?"
         readings = (("minutes and seconds", "m:ss"), ("hours and minutes", "h:mm"))
         raise Question(text, [(meaning, f"{column.key}={name} {clock}") for meaning, clock in readings])
-    if unit.text and unit.kind in ({kind, "", "share"} if kind == "ratio" else {kind, ""}):
+    if unit.text and unit.kind in UNIT_KINDS[kind]:
         scale, described = unit.factor, unit.text
     elif name == "efficiency" and plain and max(plain) > _PER_CENT:
         scale, described = 0.01, "%, by its values"

@@ -21,12 +21,11 @@ def rates(runs: pd.DataFrame) -> pd.DataFrame:
     batch are known; 1 / the time of an epoch, or of a run, of equal work (`scaling`); speedups, or efficiencies x
     ranks, whose `work` is "" for no unit. NaN if there is none.
     """
-    columns = pd.DataFrame({"rate": math.nan, "work": pd.Series("", runs.index, dtype=object)}, runs.index)
+    parts = []
     for curve in curves(runs):
         rate, work = _curve_rates(curve)
-        columns.loc[curve.index, "rate"] = rate
-        columns.loc[curve.index, "work"] = work
-    return columns
+        parts.append(pd.DataFrame({"rate": rate, "work": work}))
+    return pd.concat(parts).loc[runs.index]
 
 
 def curves(runs: pd.DataFrame) -> list[pd.DataFrame]:

@@ -37,11 +37,6 @@ class UserTable:
     unread_times: bool = False
 
     @property
-    def scales(self) -> bool:
-        """Return whether it has several numbers of ranks."""
-        return self.published is not None or self.runs["ranks"].nunique() > 1
-
-    @property
     def interpretation(self) -> list[str]:
         """Return a line for the reading of each column."""
         lines = [*map(str, self.readings)]
@@ -84,18 +79,13 @@ def read(path: Path, columns_text: str = "") -> UserTable:
             questions += [text] if answers else []
             others += [] if answers else [(grid, text)]
     problems += [f"{path}: COLUMNS names '{name}', which is no header here" for name in {*choices.names} - choices.used]
-    scaling = [(grid, table) for grid, table in tables if table.scales]
-    if not scaling and questions:
-        more = [f"{len(questions) - 1} other tables ask too; for one alone add table=TITLE"] if questions[1:] else []
-        raise TableError("\n".join([questions[0], *more, *problems]))
     if not tables:
-        raise TableError("\n".join([*problems, *(text for _, text in others)][:3]) or f"{path}: no table")
-    if scaling:
-        others += [(grid, "") for grid, table in tables if not table.scales]
+        more = [f"{len(questions) - 1} other tables ask too; for one alone add table=TITLE"] if questions[1:] else []
+        reasons = [questions[0], *more, *problems] if questions else [*problems, *(text for _, text in others)][:3]
+        raise TableError("\n".join(reasons) or f"{path}: no table")
     lines = ", ".join(str(grid.rows[0].line) for grid, _ in others)
     notes = [f"{path}: {len(others)} other tables (lines {lines}) are no scaling tables: not used"] if others else []
-    several = len(scaling or tables) + len(questions) > 1
-    return _together(str(path), scaling or tables, [*notes, *problems, *questions], several)
+    return _together(str(path), tables, [*notes, *problems, *questions], len(tables) + len(questions) > 1)
 
 
 def _published(grid: Grid) -> UserTable | None:
