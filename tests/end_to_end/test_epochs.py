@@ -1,6 +1,6 @@
 """Training over epochs, as a user starts it and watches it: on a terminal, by the status command, in W&B.
 
-Neither the number of ranks nor their distribution nor interruptions change the evaluation.
+Neither the number of ranks nor interruptions change the evaluation.
 """
 
 import re
@@ -37,7 +37,7 @@ def training(results: Path, nodes: int, *overrides: str) -> list[str]:
     return [*LAUNCH, "experiment=accuracy_digits", *options, *SETTINGS, *overrides]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def on_one_rank(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, str]:
     """The record of an uninterrupted training on one rank, and its confusion matrix."""
     results = tmp_path_factory.mktemp("one")
@@ -124,12 +124,3 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
         ids[files.run_folder(results, 0, record.generation).name]: [epoch.epoch for epoch in record.epochs]
         for record in (interrupted, rest)
     }
-
-
-def test_epochs_of_a_strategy_of_tensorflow_are_those_of_one_rank(tmp_path: Path, on_one_rank: tuple[RunRecord, str]):
-    succeed(*training(tmp_path, 2, "distribution=mwms", "measure.epochs=1", "tracking=none"))
-    [record] = records(tmp_path)
-    [epoch], whole = record.epochs, on_one_rank[0].epochs[0]
-    assert record.weights_differ is False
-    expected = [whole.train_loss, whole.validation_loss]
-    assert [epoch.train_loss, epoch.validation_loss] == pytest.approx(expected, rel=TOLERANCE)
