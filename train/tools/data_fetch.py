@@ -142,10 +142,7 @@ def _transfer(url: str, part: Path) -> None:
         if resumed and not sent.startswith(f"bytes {begin}-"):
             part.unlink()  # the server does not send the rest alone
             raise OSError(f"asked for bytes from {begin:,} on, the server sends {sent}")
-        length = response.headers.get("Content-Length")
-        if length and not (length.isascii() and length.isdigit()):
-            raise ConfigError(f"{url}: the server says Content-Length: {length}")
-        total = begin + int(length) if length else None
+        total = None if response.length is None else begin + response.length  # None: not known
         if total is not None:
             _check_room(part.parent, total - begin, "fetch")
         with part.open("ab" if begin else "wb") as file:
