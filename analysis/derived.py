@@ -1,17 +1,16 @@
-"""Numbers that follow from the measured ones of a report: speedups, ratios, times; and whether its stated ones follow.
+"""Ratios that follow from the throughputs of a report, and whether a number that it states follows from others.
 
 A report states a number rounded, exact, about or as a bound.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pandas as pd
 
 from analysis import metrics
-from analysis.curves import SETTING, SIZE, Row, cached_by_table, curves, lookup, measured, row_dicts, work_per_s
+from analysis.curves import SETTING, SIZE, Row, measured, row_dicts
 from analysis.stats import Number, between, rounded, student, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge
 from analysis.table import schema
@@ -66,72 +65,6 @@ def follows(row: Row, computed: Number) -> Verdict:
         return judge(computed, bounds)
     half = max(half_unit(row), MARGIN * abs(value))
     return judge(computed, bounds, Bounds(value - half, value + half))
-
-
-@cached_by_table
-def computed_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of kind "computed": what follows from the measured numbers of a report, point by point.
-
-    speedup_ and efficiency_ by throughput, wall time (images / wall_s, or equal work) and job time; job_s and epoch_s
-    over those at half as many ranks (`…_per_doubling`, a fraction); time_to_stable_s = job_s x epochs_to_stable /
-    epochs_planned. `half_unit` is the effect of rounded inputs, to first order.
-    """
-    rows = [*_speedups(table), *_doublings(table), *_times_to_stable(table)]
-    if not rows:
-        return table.iloc[:0]
-    return pd.DataFrame(rows, columns=[*table.columns]).assign(kind="computed").astype(table.dtypes)
-
-
-def _speedups(table: pd.DataFrame) -> Iterator[dict]:
-    steps = lookup(table[table["quantity"].eq("steps_per_rank_planned")])
-    for quantity, name in (
-        ("images_per_s", "throughput"),
-        ("images_per_s_per_rank", "throughput"),
-        ("wall_s", "wall_time"),
-        ("job_s", "job_time"),
-    ):
-        for curve in curves(table, quantity):
-            points = row_dicts(curve)
-            rates = [_rate(point, steps(point)) for point in points]
-            for point, rate in zip(points, rates, strict=True):
-                speedup = metrics.speedup(rate, rates[0])
-                share = metrics.efficiency(speedup, point["ranks"], points[0]["ranks"])
-                off = _rounding(point, points[0]) if rate is not rates[0] else 0.0
-                yield _number(point, f"speedup_{name}", speedup, "x", off)
-                yield _number(point, f"efficiency_{name}", share, "fraction", off)
-
-
-def _rate(point: Row, steps: Sequence[Row]) -> float:
-    """Return the work per second of all ranks: images, or equal work for a time without printed steps."""
-    if point["unit"] == "s" and steps:
-        return metrics.rate(steps[0]["value"] * point["global_batch"], point["value"])
-    return work_per_s(point["quantity"], point["value"], point["ranks"])
-
-
-def _number(row: Row, quantity: str, value: float, unit: str, off: float) -> dict:
-    """Return the row with another number; off: how far rounding can move it, a fraction of it."""
-    return {**row, "quantity": quantity, "value": value, "unit": unit, "half_unit": off * value}
-
-
-def _rounding(*rows: Row) -> float:
-    """Return how far rounding can move a product or quotient of printed numbers, a fraction of it, to first order."""
-    return sum(half_unit(row) / row["value"] for row in rows)
-
-
-def _doublings(table: pd.DataFrame) -> Iterator[dict]:
-    for curve in curves(table, "job_s", "epoch_s"):
-        for before, after in pairwise(row_dicts(curve)):
-            if after["ranks"] == 2 * before["ranks"]:
-                name, share = f"{after['quantity']}_per_doubling", after["value"] / before["value"]
-                yield _number(after, name, share, "fraction", _rounding(after, before))
-
-
-def _times_to_stable(table: pd.DataFrame) -> Iterator[dict]:
-    jobs, planned = lookup(measured(table, "job_s")), lookup(table[table["quantity"].eq("epochs_planned")])
-    for row in measured(table, "epochs_to_stable").to_dict("records"):
-        if jobs(row) and planned(row):
-            value = metrics.time_to_stable_s(jobs(row)[0]["value"], row["value"], planned(row)[0]["value"])
-            yield _number(row, "time_to_stable_s", value, "s", _rounding(jobs(row)[0], row))
 
 
 # How the two sides of a printed ratio differ: column, upper side, lower side.

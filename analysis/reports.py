@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import SETTING, Row, bases, lookup, measured, noises, times_as_fast
-from analysis.derived import RATIOS, Derived, computed_rows, pairs, reading, stated, stated_number
+from analysis.derived import RATIOS, Derived, pairs, reading, stated, stated_number
 from analysis.stats import Number, between, combined, exact, student, unknown
 from analysis.stats.student import exponential, with_noise
 from analysis.stats.verdict import Outcome
@@ -206,15 +206,17 @@ def epochs_to_stable(table: pd.DataFrame) -> Iterator[Derived]:
 
 def training_times(table: pd.DataFrame) -> Iterator[Derived]:
     """Yield the time until the accuracy is stable, and that of a training from its epochs, images and speed."""
-    rows = stated(table, "time_to_stable_s")
-    derived = computed_rows(table) if rows else table
-    for row in rows:
-        at = derived[derived["quantity"].eq("time_to_stable_s") & derived["kind"].eq("computed")]
-        at = at[at["experiment"].eq(row["experiment"]) & at["ranks"].eq(row["ranks"])]
-        if not at.empty:
-            least = min(at.to_dict("records"), key=lambda point: point["value"])
-            formula = f"epochs until then / all epochs x time of the job ({least['run']})"
-            yield Derived(row, stated_number(least), formula)
+    jobs, planned = lookup(measured(table, "job_s")), lookup(table[table["quantity"].eq("epochs_planned")])
+    for row in stated(table, "time_to_stable_s"):
+        points = measured(_experiment(table, row), "epochs_to_stable")
+        times = [
+            (_combined(metrics.time_to_stable_s, job_s=job, epochs=point, planned_epochs=epochs), point["run"])
+            for point in points[points["ranks"].eq(row["ranks"])].to_dict("records")
+            for job, epochs in zip(jobs(point), planned(point), strict=False)
+        ]
+        if times:
+            least, run = min(times, key=lambda time: time[0].value)
+            yield Derived(row, least, f"epochs until then / all epochs x time of the job ({run})")
     for row in stated(table, "job_s"):
         if row["kind"] == "stated":
             yield Derived(row, *_training_s(table, row))

@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 
 from analysis import metrics, speedups
-from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, measured, row_dicts
-from analysis.derived import computed_rows, half_unit
+from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, lookup, measured, row_dicts
+from analysis.curves import curves as table_curves
+from analysis.derived import half_unit
 from analysis.stats import Number, combined, exact, rounded
 from analysis.stats.repeats import median
 from analysis.table import controls
@@ -159,10 +160,8 @@ def published_curves(table: pd.DataFrame, swept: Axes) -> list[PublishedCurve]:
     curves = [*_throughputs(table, swept)]
     whole = {(c.report, c.experiment, c.model, c.setting) for c in curves if len(c.sizes) > 1}
     curves += [c for c in _stated(table, swept) if (c.report, c.experiment, c.model, c.setting) not in whole]
-    times = computed_rows(table)
     for by in ("wall time", "job time"):
-        rows = times[times["quantity"] == f"speedup_{by.replace(' ', '_')}"]
-        curves += _curves(rows.assign(rate=rows["value"]), table, swept, by)
+        curves += _times(table, swept, by)
     return curves
 
 
@@ -191,6 +190,23 @@ def _throughputs(table: pd.DataFrame, swept: Axes) -> Iterator[PublishedCurve]:
     rows = rows[rows["value"].gt(0) & rows["ranks"].notna()]
     job_rates = metrics.job_total(rows["value"], rows["ranks"].astype(float))
     yield from _curves(rows.assign(rate=rows["value"].mask(rows["quantity"].isin(PER_RANK), job_rates)), table, swept)
+
+
+def _times(table: pd.DataFrame, swept: Axes, by: str) -> Iterator[PublishedCurve]:
+    """Yield curves of times as rates over that of the fewest ranks: of images, or of equal work without printed steps.
+
+    Each rate but the first has the rounding of two times, to first order.
+    """
+    steps, curves = lookup(table[table["quantity"].eq("steps_per_rank_planned")]), list[pd.DataFrame]()
+    for curve in table_curves(table, speedups.TIMES[by]):
+        points = row_dicts(curve)
+        work = [steps(row)[0]["value"] * row["global_batch"] if steps(row) else 1.0 for row in points]
+        rates = metrics.rate(pd.Series(work, curve.index), curve["value"])
+        off = pd.Series([half_unit(row) / row["value"] for row in points], curve.index)
+        off = (off + off.iloc[0]).where(curve.index > 0, 0.0)
+        curves.append(curve.assign(rate=metrics.speedup(rates, rates.iloc[0]), half_unit=off * curve["value"]))
+    if curves:
+        yield from _curves(pd.concat(curves), table, swept, by)
 
 
 def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[PublishedCurve]:

@@ -2,33 +2,10 @@ import math
 
 import pytest
 
-from analysis.derived import computed_rows, follows, stated_number
+from analysis.derived import follows, stated_number
 from analysis.stats import between
 from analysis.stats.student import student
-from tests.helpers.tidy_rows import curve, row, table
-
-
-def numbers(*rows):
-    return computed_rows(table(*rows)).set_index(["quantity", "ranks"])["value"]
-
-
-def test_what_follows_from_a_curve():
-    result = numbers(*curve("images_per_s", {1: 100, 2: 190, 4: 360}))
-    assert result["speedup_throughput", 4] == pytest.approx(3.6)
-    assert result["efficiency_throughput", 2] == pytest.approx(0.95)
-
-
-def test_wall_time_speedup_is_of_images_per_second():
-    # 500 steps in 100 s; 2 x 240 steps in 60 s: 480 / 60 over 500 / 100 = 1.6, though 100 / 60 = 1.67
-    steps = curve("steps_per_rank_planned", {1: 500, 2: 240}, kind="planned")
-    assert numbers(*curve("wall_s", {1: 100, 2: 60}), *steps)["speedup_wall_time", 2] == pytest.approx(1.6)
-
-
-def test_doublings_and_the_time_to_a_stable_accuracy():
-    epochs = [row("epochs_to_stable", 15, 2), row("epochs_planned", 30, 2, kind="setup")]
-    result = numbers(*curve("job_s", {2: 1000, 4: 600, 6: 500}), *epochs)
-    assert result["job_s_per_doubling"].to_dict() == {4: pytest.approx(0.6)}
-    assert result["time_to_stable_s", 2] == pytest.approx(500)
+from tests.helpers.tidy_rows import row
 
 
 def stated(value, half, note=""):

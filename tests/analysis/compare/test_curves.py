@@ -1,3 +1,5 @@
+import pytest
+
 from analysis import speedups
 from analysis.compare.curves import axes, column, local_curve, published_curves
 from tests.helpers.tidy_rows import curve, row, table
@@ -26,3 +28,11 @@ def test_a_local_curve_has_the_sizes_of_its_axis(results):
     assert axes(local) == {"mine": "optimizer.momentum"}
     runs = speedups.rates(local)
     assert local_curve(runs, column("optimizer.momentum", local), "throughput", runs).sizes == [0.0, 0.9]
+
+
+def test_a_speedup_by_wall_time_is_of_images_per_second():
+    # 500 steps in 100 s; 2 x 240 steps in 60 s: 480 / 60 over 500 / 100 = 1.6, though 100 / 60 = 1.67
+    steps = curve("steps_per_rank_planned", {1: 500, 2: 240}, kind="planned")
+    (result,) = published_curves(table(*curve("wall_s", {1: 100, 2: 60}), *steps), {})
+    assert (result.by, result.unit) == ("wall time", "x")
+    assert [rate.value for rate in result.rates] == [1, pytest.approx(1.6)]
