@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats import Number, unknown
-from analysis.stats.student import student
+from analysis.stats import Number
+from analysis.stats.student import student, trend
 from train.record.summary import throughput as throughput  # the only definition
 
 Value = TypeVar("Value", float, pd.Series, NDArray[np.float64])
@@ -132,14 +132,10 @@ def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Number:
     of the slope, propagated to first order (JCGM 100:2008, 5.1.2), with runs - 2 degrees of freedom; two runs have
     none. Raises ValueError for a single size.
     """
-    if len(set(sizes)) < 2:
-        raise ValueError(f"a slope needs two sizes; given: {list(sizes)}")
-    x, y, n = np.log2(np.asarray(sizes, float)), np.log(np.asarray(rates, float)), min(Counter(sizes).values())
-    if len(sizes) == 2:
-        return unknown(math.exp(np.polyfit(x, y, 1)[0]) / 2, n)
-    (slope, _), covariances = np.polyfit(x, y, 1, cov=True)
-    value = math.exp(slope) / 2
-    return student(value, value * math.sqrt(covariances[0, 0]), len(sizes) - 2, n, "about the fit")
+    x, y = np.log2(np.asarray(sizes, float)), np.log(np.asarray(rates, float))
+    slope = trend([[*zip(x, y, strict=True)]]).slope
+    value, n = math.exp(slope.value) / 2, min(Counter(sizes).values())
+    return student(value, value * slope.standard_error, slope.degrees, n, "about the fit")
 
 
 def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], tolerance: float = 0.01) -> int:

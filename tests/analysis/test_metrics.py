@@ -48,5 +48,5 @@ def test_the_slope_of_repeats_worked_by_hand():
     assert slope.standard_error == pytest.approx(slope.value * math.sqrt(0.02))
     assert (slope.degrees, slope.n) == (2, 2)
     assert metrics.per_doubling([1, 8], [5, 40]).value == pytest.approx(1)  # ideal scaling
-    with pytest.raises(ValueError, match="two sizes"):
+    with pytest.raises(ValueError, match="two values of x"):
         metrics.per_doubling([2, 2], [1, 1])
