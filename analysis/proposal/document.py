@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
+from tabulate import tabulate
 
 from analysis import labels
 from analysis.documents import csv_text, markdown_table
@@ -164,8 +165,5 @@ def _tabular(rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Return a table as wide as the text, without vertical lines."""
     if not rows:
         return []
-    head, *lines = [
-        " & ".join(map(_escaped, cells)) + r" \\" for cells in ([*rows[0]], *(row.values() for row in rows))
-    ]
-    begin = rf"\resizebox{{\textwidth}}{{!}}{{\begin{{tabular}}{{@{{}}{'l' * len(rows[0])}@{{}}}}"
-    return [begin, r"\toprule", head, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}}"]
+    table = tabulate(rows, headers="keys", tablefmt="latex_booktabs", disable_numparse=True)
+    return [rf"\resizebox{{\textwidth}}{{!}}{{{table}}}"]
