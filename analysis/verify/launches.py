@@ -109,31 +109,29 @@ def _record(
 
 
 def planned(experiment: str, launches: Launches) -> Iterator[Finding]:
-    """Yield the points and launches of the plans that are not here: those before others that began, and the last."""
+    """Yield the points of the plans that have no folder although others began after them, and the missing launches."""
     points = {name.rpartition("/")[0] for name in launches.begun}
     gone: dict[str, None] = {}
-    passed: dict[str, None] = {}
-    later: dict[str, None] = {}
+    missing: dict[str, None] = {}
     for plan in launches.plans.values():
         last = max((position for position, name in enumerate(plan) if name in launches.begun), default=-1)
         for position, name in enumerate(plan):
             point = name.rpartition("/")[0]
-            if position > last:
-                later[name] = None
-            elif point not in points:
+            if position < last and point not in points:
                 gone[point] = None
             elif name not in launches.begun:
-                passed[name] = None
-    later = {name: None for name in later if name not in passed and name.rpartition("/")[0] not in gone}
-    findings: tuple[tuple[Severity, str, Iterable[str], str], ...] = (
-        ("warning", "points of the plan without a folder", gone, "Others began after them: how these were chosen "
-         "is not known, if their folders were removed. They may also be elsewhere, or could not begin."),
-        ("note", "planned, and no line or record", passed, "Others began after them: they could not begin."),
-        ("note", "planned, and no line or record", later, "Interrupted, or not made yet."),
-    )  # fmt: skip
-    for severity, what, names, meaning in findings:
-        if names:
-            yield _unaccounted(experiment, severity, f"{what}: {_listed(names)}", "all of the plan", meaning)
+                missing[name] = None
+    if gone:
+        meaning = (
+            "Others began after them: how these were chosen is not known, if their folders were removed. They may also "
+            "be elsewhere, or could not begin."
+        )
+        stated = f"points of the plan without a folder: {_listed(gone)}"
+        yield _unaccounted(experiment, "warning", stated, "all of the plan", meaning)
+    if names := [name for name in missing if name.rpartition("/")[0] not in gone]:
+        stated = f"planned, and no line or record: {_listed(names)}"
+        meaning = "Interrupted, not made yet, or could not begin."
+        yield _unaccounted(experiment, "note", stated, "all of the plan", meaning)
 
 
 def _listed(names: Iterable[str]) -> str:
