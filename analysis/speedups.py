@@ -142,12 +142,10 @@ def curve(
 
     spread: as `spread_between_launches` returns it; without it that of this curve alone.
 
-    Columns: size, n (rounds, or repeats), launches, variation (that the interval of the speedup allows for),
-    another_low, another_high (the range in which the speedup of another launch is expected, NaN if it is not known),
-    and rate, speedup, efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN with fewer than 6 values);
-    numbers has the three by name. A rate is the harmonic mean, a speedup the median of the ratios within the pairs;
-    without any pair it is the ratio of the rates, and has no interval. Speedup and efficiency of the smallest size are
-    1 by definition; its scatter is in those of the others.
+    Columns: size, n (rounds, or repeats), launches, and rate, speedup, efficiency with the ends of their 95 % intervals
+    (`_low`, `_high`, NaN with fewer than 6 values); numbers has the three by name. A rate is the harmonic mean, a
+    speedup the median of the ratios within the pairs; without any pair it is the ratio of the rates, and has no
+    interval. Speedup and efficiency of the smallest size are 1 by definition; its scatter is in those of the others.
     """
     values = paired(runs, over, base)
     if values.empty:
@@ -168,7 +166,7 @@ def curve(
         efficiency = speedup.over(float(str(size)) / first) if first > 0 else unknown()
         numbers = {"rate": rate, "speedup": speedup, "efficiency": efficiency}
         ends = [x for number in numbers.values() for x in (number.value, number.low, number.high)]
-        rows.append([size, rate.n, launches[size], speedup.variation, *speedup.another, *ends, numbers])
+        rows.append([size, rate.n, launches[size], *ends, numbers])
     return pd.DataFrame(rows, columns=_CURVE)
 
 
@@ -214,7 +212,7 @@ def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
     return [*single, *launches.values()]
 
 
-_CURVE = ["size", "n", "launches", "variation", "another_low", "another_high"]
+_CURVE = ["size", "n", "launches"]
 _CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
 _CURVE += ["numbers"]
 
