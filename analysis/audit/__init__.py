@@ -52,19 +52,14 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def record_findings(study: Study) -> list[Finding]:
-    """Return the findings in local records: over their tidy table, in each, between them, and on how they were made."""
-    table = table_findings(study.local) if len(study.local) else []
-    return in_order([*table, *launch_findings(study), *verify.verify(verify.on_disk(study.records))])
-
-
-def launch_findings(study: Study) -> list[Finding]:
-    """Return the findings in local records and between them, without those over their tidy table.
+    """Return the findings in local records: over their tidy table, in each, between them, and on how they were made.
 
     Files that are no trustworthy record, and failed runs, are left out and named. If a launch failed in rounds, its
     whole rounds count.
     """
-    paths = sorted(set(study.local["record"]))
-    return in_order([*run_findings((path, study.records[path]) for path in paths), *_left_out(study)])
+    table = table_findings(study.local) if len(study.local) else []
+    runs = run_findings((path, study.records[path]) for path in sorted(set(study.local["record"])))
+    return in_order([*table, *runs, *_left_out(study), *verify.verify(verify.on_disk(study.records))])
 
 
 def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:

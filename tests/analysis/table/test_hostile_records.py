@@ -41,7 +41,7 @@ def path(tmp_path):
 def left_out(path):
     """Return the reason why this record is left out; assert that the other record is read."""
     study = Study(path.parents[4])
-    audit.launch_findings(study)
+    audit.record_findings(study)
     assert study.local["record"].nunique() == 1
     [notice] = study.left_out
     assert notice.path == str(path)
