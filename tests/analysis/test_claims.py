@@ -5,25 +5,11 @@ import pytest
 
 from analysis import PUBLISHED, TableError, claims
 from analysis.claims import Claim
-from analysis.documents import tally
 from analysis.study import Study
 from tests.helpers.studies import curve_in_rounds
 
 YES, NO, OPEN = "supported", "contradicted", "not decidable"
 ENTRY = "[[claim]]\nid = 'a'\nreport = '000'\nplace = 'p'\ntext = 't'\nhypothesis = 'h'\n"
-
-
-def test_the_verdicts_on_the_five_reports():
-    by_report = {}
-    for claim in claims.read():
-        by_report.setdefault(claim.report, []).append(claim.verdict or OPEN)  # no records decide the other one
-    assert {report: tally(verdicts, claims.VERDICTS) for report, verdicts in by_report.items()} == {
-        "000": "0 contradicted, 5 not decidable, 2 supported",
-        "001": "3 contradicted, 13 not decidable, 6 supported",
-        "002": "0 contradicted, 2 not decidable, 0 supported",
-        "003": "4 contradicted, 2 not decidable, 8 supported",
-        "004": "10 contradicted, 9 not decidable, 10 supported",
-    }
 
 
 def test_the_published_numbers_are_those_that_the_verdicts_rest_on():
@@ -50,17 +36,6 @@ def test_a_list_that_cannot_be_used(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(TableError, match=f"{path}: .*{message}"):
         claims.read(path)
-
-
-def test_a_verdict_that_is_data_is_given_with_its_rule_and_numbers(tmp_path):
-    by_id = {claim.id: claim for claim in claims.judge(claims.read(), Study(tmp_path))}
-    superlinear = by_id["003-superlinear-largest"]  # 596 for 569
-    assert superlinear.verdict == NO
-    assert "569" in superlinear.evidence
-    assert superlinear.rule.startswith("formula: A number computed from a few others is within bounds")
-    speedup = by_id["001-weak-cpu-resnet50"]  # 156.33 / 22.84 = 6.8446
-    assert speedup.verdict == YES
-    assert "6.845" in speedup.evidence
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@ import pytest
 
 from analysis import reports
 from analysis.study import Study
-from analysis.table import schema
 
 
 @pytest.fixture(scope="module")
@@ -74,18 +73,3 @@ def test_numbers_worked_by_hand(result, where, expected, agrees):
     assert pd.isna(row["agrees"]) if agrees is None else row["agrees"] == agrees
     if not pd.isna(row["stated"]):
         assert row["difference"] == row["computed"] - row["stated"]
-
-
-def test_what_cannot_be_recomputed_is_reported(result):
-    row = only(result, place="text, part 6 (figure 7)", model="vgg16")
-    assert row["stated"] == 6.3
-    assert pd.isna(row["computed"])
-    assert "not printed" in row["formula"]
-
-
-def test_a_title_has_the_number_and_the_name_that_the_report_is_called_by():
-    assert [*reports.TITLES] == [*schema.REPORTS, "local"]
-    titles = [title.split(", ") for title in reports.TITLES.values()][:-1]
-    assert [title[0] for title in titles] == [f"report {number}" for number in schema.REPORTS]
-    assert [title[1].split()[0].strip(":") for title in titles] == ["HackSA", "OSU", "BNL", "spreadsheet", "MSOE"]
-    assert set(Study().published["report"]) == set(schema.REPORTS)

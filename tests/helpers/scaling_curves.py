@@ -1,5 +1,6 @@
 """Curves for `analysis.predict` with given step times."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -8,6 +9,11 @@ from analysis.predict import Curve, Learned
 
 # The value learned from the published curves, rounded.
 LEARNED = Learned(0.18)
+
+
+def logarithmic(n: float) -> float:
+    """Return the time of a step that takes 0.05 s more at each doubling of the ranks."""
+    return 1 + 0.05 * math.log2(n)
 
 
 def curve(

@@ -3,7 +3,7 @@ import math
 import pytest
 from scipy.special import ndtri
 
-from analysis.audit.findings import graded, point_label, point_location, speedup
+from analysis.audit.findings import graded, speedup
 from analysis.curves import noises
 from analysis.thresholds import limit
 from tests.helpers.tidy_rows import curve, row, table
@@ -33,9 +33,3 @@ def test_a_ratio_has_the_rounding_of_both_and_the_noise_of_both():
     # Deviations of the means ln(101/99)/2 and ln(392/388)/2, 1.2 degrees: t is about 8.2.
     deviation = math.hypot(math.log(101 / 99) / 2, math.log(392 / 388) / 2)
     assert 3.9 * math.exp(6 * deviation) < result.high < 3.9 * math.exp(12.8 * deviation)
-
-
-def test_a_point_is_called_by_what_is_known_of_it():
-    assert point_label(row("images_per_s", 100, 4)) == "resnet50, imagenet, P100, batch 64, 4 ranks"
-    assert point_label(row("images_per_s", 100, None, batch=None, gpu="")) == "resnet50, imagenet"
-    assert point_location(row("images_per_s", 100, 1, model="")) == "figure 1: imagenet, P100, batch 64, 1 rank"

@@ -17,10 +17,9 @@ def fixed_work(walls=WALLS, speeds=SPEEDS):
     ]
 
 
-def runs(*walls, speed=640):
+def runs(wall_s):
     """100 steps of 64 images: at 640 images/s they take 10 s."""
-    rows = [row("steps_per_rank", 100, 4), row("images_per_s_per_rank", speed, 4)]
-    return rows + [row("wall_s", wall_s, 4, repeat=i) for i, wall_s in enumerate(walls)]
+    return [row("steps_per_rank", 100, 4), row("images_per_s_per_rank", 640, 4), row("wall_s", wall_s, 4)]
 
 
 SPLIT = {
@@ -35,14 +34,9 @@ ONE_FAST, WHOLE_JOB = fixed_work(speeds=SPEEDS | {32: 6400}), fixed_work(speeds=
 CONTRADICTIONS = {
     "6 s": ("too_short", runs(6), ("serious", -0.4, "10 s or more: 6400 images a rank at 640 images/s")),
     "12 s": ("too_short", runs(12), ()),
-    "9.5 s": ("too_short", runs(9.5), ()),  # within what two noisy numbers differ by
-    "9.5 s in the mean": ("too_short", runs(8.5, 10.5), ()),
-    "speeds in another unit": ("too_short", runs(12, speed=64), ("serious", -0.88)),
     "one fast": ("speed_times_off", ONE_FAST, ("serious", 9, "32 ranks", "'6400 images/s a rank'", "'640 images/s, w")),
     "as its wall time allows": ("speed_times_off", fixed_work(), ()),
-    "one fast, too short": ("too_short", ONE_FAST, ()),
     "of the job": ("speed_of_the_job", WHOLE_JOB, ("serious", 15, "1.024e+04 images/s on 32", "32 ranks")),
-    "of the job, one fast": ("speed_times_off", WHOLE_JOB, ()),
 }
 
 

@@ -1,6 +1,5 @@
 import functools
 import math
-from dataclasses import replace
 
 import pytest
 
@@ -11,7 +10,7 @@ from analysis.compare.curves import published_curves
 from analysis.stats import between, exact
 from analysis.stats.verdict import leaning, ratio_verdict
 from analysis.study import Study
-from tests.helpers.run_records import QUOTA, Arm, make_record, make_rounds, save
+from tests.helpers.run_records import QUOTA, Arm, make_rounds, save
 from train.record.record import Epoch
 
 
@@ -160,15 +159,6 @@ def test_the_order_of_the_models_is_a_share_of_their_pairs(results, steps_s, sha
     assert (order.reference.value, order.measured.value, order.verdict) == (1, pytest.approx(share), verdict)
     assert order.measured.interval == pytest.approx(interval, nan_ok=True)
     assert note in order.note
-
-
-def test_shared_cores_decide_nothing(results):
-    for nodes in (1, 8):
-        save(replace(make_record(nodes=nodes), cores_shared=True), results.folder)
-    result = compare(results.table()).comparisons
-    assert [row.quantity for row in result if row.verdict == "not decidable"] == ["speedup_throughput"]
-    assert {row.verdict for row in result} == {"not decidable", "for information"}
-    assert all("shared cores" in row.note for row in result)
 
 
 @pytest.mark.parametrize(("control_off", "verdict"), [(-0.05, "alike"), (-0.2, "not decidable")])

@@ -21,12 +21,6 @@ def test_a_column_that_is_needed_and_not_there_is_named_with_what_there_is(tmp_p
         read(tmp_path, "GPUs,time (s)\n1,10\n2,6\n")
 
 
-def test_numbers_of_the_whole_job_are_divided_by_the_ranks(tmp_path):
-    points, _ = read(tmp_path, "ranks,steps,global_batch,wall_s,images/s\n1,10,8,3,30\n4,10,32,3,100\n")
-    assert points["batch_per_rank"].tolist() == [8, 8]
-    assert points["images_per_s_per_rank"].tolist() == [30, 25]
-
-
 def test_a_copied_row_is_named_and_counted_once_unless_it_is_numbered(tmp_path):
     header = "ranks,steps_per_rank,batch_per_rank,wall_s,images_per_s_per_rank"
     points, (note,) = read(tmp_path, f"{header}\n1,10,8,3,9\n1,10,8,3,9\n1,20,8,3,9\n")

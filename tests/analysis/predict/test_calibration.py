@@ -1,5 +1,4 @@
 import math
-import re
 
 import numpy as np
 import pytest
@@ -7,11 +6,7 @@ import pytest
 from analysis.predict import Obstacle, calibration, reading
 from analysis.study import Study
 from benchmarks.prediction import last_doubling
-from tests.helpers.scaling_curves import curve
-
-
-def logarithmic(n):
-    return 1 + 0.05 * math.log2(n)
+from tests.helpers.scaling_curves import curve, logarithmic
 
 
 def machine(name, jump=1.0, curves=1):
@@ -81,12 +76,6 @@ def test_the_public_curves_are_held_and_no_worse_predicted_than_by_repeating_the
         error = [abs(check.error[0]) for check in checks]
         repeated = [abs(last_doubling(check)[0]) for check in checks]
         assert np.median(error) <= np.median(repeated) + 1e-9, machines
-    sentence = calibration.accuracy_sentence(public.checks)
-    assert sentence.startswith("Checked on the 31 published curves with points above 8 ranks")
-    assert sentence.endswith("on 4 networks.")
-    error, held, points = re.search(r"within ([\d.]+)% .* held (\d+) of (\d+) points", sentence).groups()
-    assert float(error) <= 3.5
-    assert int(held) / int(points) >= 0.85
 
 
 def test_the_24_curves_of_azure():

@@ -5,11 +5,7 @@ import pytest
 
 from analysis.predict import SHARED_CORES, Obstacle, next_points, sizes
 from analysis.predict.next_points import NextPoint
-from tests.helpers.scaling_curves import LEARNED, curve
-
-
-def logarithmic(n):
-    return 1 + 0.05 * math.log2(n)
+from tests.helpers.scaling_curves import LEARNED, curve, logarithmic
 
 
 def proposed(measured, target, **more):
@@ -72,11 +68,3 @@ def test_points_that_the_machine_has_no_room_for_are_not_proposed():
     assert next_points.full(crowded, "weak_scaling").endswith("resnet50 NODES=4 LAUNCHER=ssh HOSTS=...")
     disturbed = replace(filled, obstacles=(Obstacle("the control without allreduce is off"),))
     assert next_points.full(disturbed, "weak_scaling") == ""
-
-
-def test_what_to_measure_next_in_words():
-    output = next_points.sentence(curve(logarithmic), POINTS, "make weak-scaling NODES=16")
-    text = " ".join(output.split())
-    assert "16 ranks (4 nodes, about 1.2 node hours), which narrows the interval from a factor of 2.00 to 1.50" in text
-    assert "32 ranks (8 nodes), with which a target is supported, within a factor of 1.20" in text
-    assert output.endswith("\n    make weak-scaling NODES=16")

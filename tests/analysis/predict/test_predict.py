@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.predict import Obstacle, predict, sizes, why_not
-from tests.helpers.scaling_curves import LEARNED, curve
+from tests.helpers.scaling_curves import LEARNED, curve, logarithmic
 
 
 def predicted(measured, *ranks):
@@ -100,22 +100,18 @@ def test_no_value_is_negative_or_outside_its_interval_or_gains_on_fewer_ranks(ti
     assert (np.diff(rate) <= 1e-9 * rate[:-1]).all()
 
 
-def gentle(n):
-    return 1 + 0.05 * math.log2(n)
-
-
 @pytest.mark.parametrize(
     ("measured", "ranks", "reason"),
     [
-        (curve(gentle), 256, ""),  # four doublings; nodes are not known
-        (curve(gentle), 512, "5 doublings beyond 16 ranks, at most 4 can be carried"),
-        (curve(gentle, ranks=(4, 8)), 16, "2 numbers of ranks measured, at least 3 are needed"),
+        (curve(logarithmic), 256, ""),  # four doublings; nodes are not known
+        (curve(logarithmic), 512, "5 doublings beyond 16 ranks, at most 4 can be carried"),
+        (curve(logarithmic, ranks=(4, 8)), 16, "2 numbers of ranks measured, at least 3 are needed"),
         (curve([], ranks=()), 256, "no numbers of ranks measured, at least 3 are needed"),
-        (curve(gentle, ranks_per_node=32.0), 32, ""),
-        (curve(gentle, ranks_per_node=8.0), 32, ""),
-        (curve(gentle, ranks_per_node=16.0), 32, "no point on two nodes or more: all are on one node of 16 ranks"),
-        (curve(gentle, ranks=(4, 8, 16)), 2, "fewer ranks than the smallest point (4)"),
-        (curve(gentle, obstacles=(Obstacle("ranks shared cores", (16,)),)), 32, "ranks shared cores: 16 ranks"),
+        (curve(logarithmic, ranks_per_node=32.0), 32, ""),
+        (curve(logarithmic, ranks_per_node=8.0), 32, ""),
+        (curve(logarithmic, ranks_per_node=16.0), 32, "no point on two nodes or more: all are on one node of 16 ranks"),
+        (curve(logarithmic, ranks=(4, 8, 16)), 2, "fewer ranks than the smallest point (4)"),
+        (curve(logarithmic, obstacles=(Obstacle("ranks shared cores", (16,)),)), 32, "ranks shared cores: 16 ranks"),
     ],
 )
 def test_what_a_curve_cannot_carry_is_reported(measured, ranks, reason):
@@ -123,7 +119,7 @@ def test_what_a_curve_cannot_carry_is_reported(measured, ranks, reason):
 
 
 def test_strong_scaling_needs_two_batches_and_an_image_for_each_rank():
-    assert "two batches per rank" in why_not(curve(gentle, batch=[8.0] * 5), 32, 2)
+    assert "two batches per rank" in why_not(curve(logarithmic, batch=[8.0] * 5), 32, 2)
     shrinking = curve([2.1, 1.2, 0.8, 0.6], ranks=(1, 2, 4, 8), batch=[16, 8, 4, 2])
     assert why_not(shrinking, 16, 1) == ""
     assert why_not(shrinking, 32, 0.5) == "a global batch of 16 leaves some of 32 ranks without an image"
