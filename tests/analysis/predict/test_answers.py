@@ -84,10 +84,3 @@ def test_the_report_has_what_is_predicted_and_why_the_rest_is_not():
     output = report(*[answer(obstacles=(Obstacle("ranks shared cores"),))] * 5)
     assert output.count("ranks shared cores") == 1
     assert "and 2 more." in output
-
-
-@pytest.mark.parametrize(("ranks", "saturates"), [(32, False), (64, True)])
-def test_a_curve_that_may_bend_beyond_one_doubling_is_reported(ranks, saturates):
-    output = report(answer((ranks,)))
-    assert ("may saturate just beyond them" in output) is saturates
-    assert ("not for a bend right beyond the points" in output) is not saturates
