@@ -446,7 +446,7 @@ def test_a_server_that_never_answers_costs_nothing_but_the_wait_at_the_end(begin
         connections = []
         threading.Thread(target=lambda: connections.append(server.accept()), daemon=True).start()  # and no answer
         folder, assignment, _ = begin_online(f"http://127.0.0.1:{server.getsockname()[1]}")
-        watchers = Watchers(timeout_s=4)
+        watchers = Watchers(timeout_s=1)
         check = at_once(lambda: watchers.watch(folder, assignment))
         at_once(check)
         wait_for(lambda: connections)
@@ -461,7 +461,7 @@ def test_a_server_that_never_answers_costs_nothing_but_the_wait_at_the_end(begin
 def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(begin_online, tmp_path):
     with wandb_server.running() as server:
         folder, assignment, writer = begin_online(server.url)
-        watchers = Watchers(timeout_s=4)
+        watchers = Watchers(timeout_s=1)
         check = watchers.watch(folder, assignment)
         wait_for(lambda: server.column("epochs/epoch") == [1])
         server.stop_answering()

@@ -10,6 +10,7 @@ import psutil
 import pytest
 from horovod.runner.http.http_server import RendezvousHTTPServer
 
+from tests.helpers.kit import TIMEOUT_S
 from train.transport import rendezvous
 from train.transport.rendezvous import Secret, gloo_variables, is_started_by_srun, tasks_per_node
 
@@ -51,12 +52,12 @@ def test_a_server_process_has_no_rank_and_ends_with_its_input(monkeypatch):
     [listener] = psutil.Process(server.pid).net_connections()
     assert listener.laddr == ("127.0.0.1", port)
     address = f"http://localhost:{port}/global/0"
-    urllib.request.urlopen(urllib.request.Request(address, b"here", method="PUT"), timeout=10)
-    assert urllib.request.urlopen(address, timeout=10).read() == b"here"
+    urllib.request.urlopen(urllib.request.Request(address, b"here", method="PUT"), timeout=TIMEOUT_S)
+    assert urllib.request.urlopen(address, timeout=TIMEOUT_S).read() == b"here"
     store = psutil.Process(server.pid)
     before = store.memory_info().rss
     for length in ("-1", "1000000000", "1_0", ""):
-        with socket.create_connection(("127.0.0.1", port), 10) as stranger:
+        with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as stranger:
             stranger.sendall(f"PUT /global/1 HTTP/1.0\r\nContent-Length: {length}\r\n\r\n".encode())
             with suppress(ConnectionError):  # it has closed the connection
                 stranger.sendall(bytes(1 << 26))
@@ -66,15 +67,17 @@ def test_a_server_process_has_no_rank_and_ends_with_its_input(monkeypatch):
     for number in range(50):
         try:
             put = urllib.request.Request(f"http://localhost:{port}/mine/{number}", bytes(1 << 16), method="PUT")
-            urllib.request.urlopen(put, timeout=10).close()
+            urllib.request.urlopen(put, timeout=TIMEOUT_S).close()
         except urllib.error.HTTPError as error:
             refused += error.code == 400
     assert refused > 40
     assert store.memory_info().rss - before < 1 << 25
     with pytest.raises(urllib.error.HTTPError, match="400"):  # whether a file is in the launcher's folder
-        urllib.request.urlopen(urllib.request.Request(f"http://localhost:{port}/README.md", method="HEAD"), timeout=10)
+        urllib.request.urlopen(
+            urllib.request.Request(f"http://localhost:{port}/README.md", method="HEAD"), timeout=TIMEOUT_S
+        )
     server.stdin.close()
-    assert server.wait(10) == 0
+    assert server.wait(TIMEOUT_S) == 0
 
 
 # Rank 3 of 2 + 2 + 1 ranks on three nodes.

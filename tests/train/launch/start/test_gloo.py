@@ -9,6 +9,7 @@ pytest.importorskip("horovod")
 from horovod.runner.common.util import codec
 from horovod.runner.http.http_server import RendezvousServer
 
+from tests.helpers.kit import TIMEOUT_S
 from train.launch.start import gloo
 
 pytestmark = pytest.mark.slow  # Horovod takes a second to load
@@ -49,11 +50,11 @@ def test_the_store_ignores_what_horovod_would_unpickle_and_keeps_the_rest(tmp_pa
 
     def put(path, body):
         request = urllib.request.Request(f"http://127.0.0.1:{port}/{path}", body, method="PUT")
-        urllib.request.urlopen(request, timeout=10).close()
+        urllib.request.urlopen(request, timeout=TIMEOUT_S).close()
 
     put("worker_addresses/n1:0", codec.dumps_base64(Payload(), to_ascii=False))
     put("global/0", b"address")
-    assert urllib.request.urlopen(f"http://127.0.0.1:{port}/global/0", timeout=10).read() == b"address"
+    assert urllib.request.urlopen(f"http://127.0.0.1:{port}/global/0", timeout=TIMEOUT_S).read() == b"address"
     server.stop()
     assert not (tmp_path / "ran").exists()
     assert driver.registered == ()
