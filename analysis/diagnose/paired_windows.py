@@ -12,7 +12,7 @@ from analysis import labels, speedups
 from train.record import recorded_config
 from train.record.disturbance import run_selection
 from train.record.record import Role, RunRecord, Window
-from train.record.rounds import windows_by_turn
+from train.record.rounds import complete_rounds, run_rates, windows_by_turn
 
 Times = NDArray[np.float64]
 
@@ -176,18 +176,13 @@ def _arm(nodes: int, batch_per_rank: int, role: Role | None) -> ArmKey:
 
 def launch_of_rounds(run: RunRecord) -> LaunchWindows:
     """Return the rounds of a launch that measured all arms."""
-    configured = run.config["rounds"]
-    arms = [_arm(arm["nodes"], arm["batch_per_rank"], arm["role"]) for arm in configured]
+    arms = [_arm(arm["nodes"], arm["batch_per_rank"], arm["role"]) for arm in run.config["rounds"]]
     windows = windows_by_turn(rank.windows for rank in run.ranks)
     exchanges = windows_by_turn(rank.exchanges for rank in run.ranks)
+    whole = complete_rounds(run_rates(run), len(arms) - len(run.arms_left_out))
     rounds = []
-    for number in run_selection(run).counting:
-        measured = {index: windows[number, index] for index in range(len(arms)) if (number, index) in windows}
-        if len(measured) < len(arms) - len(run.arms_left_out):
-            continue  # the round of a launch that failed
-        if any(len(measured[index]) != configured[index]["ranks"] for index in measured):
-            continue
-        times = {arms[index]: _times_of_windows(arm_windows, run) for index, arm_windows in measured.items()}
+    for number in (number for number in run_selection(run).counting if number in whole):
+        times = {arms[index]: _times_of_windows(windows[number, index], run) for index in sorted(whole[number])}
         alone = {arms[i].nodes: exchange_s(exchange) for (n, i), exchange in exchanges.items() if n == number}
         rounds.append(PairedWindows(times, alone))
     return LaunchWindows(rounds, [(rank.host, rank.cores) for rank in run.ranks])
