@@ -4,9 +4,7 @@ Nodes that exchange nothing should be as fast together as one alone. `control_of
 fraction of the throughput of a rank.
 """
 
-import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import pandas as pd
 
@@ -18,8 +16,6 @@ _SETTING = ["experiment", "model", "image_size", "precision", "machine", "measur
 _SAME = [*_SETTING, "batch_per_rank"]
 _POINT = [*_SAME, "global_batch", "nodes"]
 
-Row = Mapping[Hashable, Any]
-
 
 def attach(local: pd.DataFrame) -> pd.DataFrame:
     """Return the local table with `control_off` and `control_nodes` of emulated nodes that have a control.
@@ -30,13 +26,9 @@ def attach(local: pd.DataFrame) -> pd.DataFrame:
     emulated = local[local["cpu_quota_per_node"].notna()]
     if not emulated["kind"].eq("control").any():
         return local
-    controls = _row_dicts(deviations(emulated).dropna(subset="control_off"))
-    points = emulated[_POINT].drop_duplicates()
-    nearest = [_nearest_control(point, controls) for point in _row_dicts(points)]
-    points["control_off"] = [off for off, _ in nearest]
-    points["control_nodes"] = pd.array([nodes for _, nodes in nearest], dtype="Int64")
-    attached = local.drop(columns=["control_off", "control_nodes"])
-    return attached.merge(points, on=_POINT, how="left")[local.columns]
+    controls = deviations(emulated).dropna(subset="control_off")
+    nearest = _nearest_controls(emulated[_POINT].drop_duplicates(), controls)
+    return local.drop(columns=["control_off", "control_nodes"]).merge(nearest, on=_POINT, how="left")[local.columns]
 
 
 def deviations(local: pd.DataFrame) -> pd.DataFrame:
@@ -62,29 +54,18 @@ def _over_alone(runs: pd.DataFrame, key: list[str]) -> pd.DataFrame:
     return paired.assign(control_off=metrics.change_fraction(paired["alone"], paired["value"]))
 
 
-def _row_dicts(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
-    """Return the rows, with None for blank cells."""
-    return table.astype(object).where(table.notna(), None).to_dict("records")
-
-
-def _nearest_control(point: Row, controls: Sequence[Row]) -> tuple[float, int | None]:
-    """Return the deviation of the control of a point, and its nodes; NaN and None without a control.
+def _nearest_controls(points: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
+    """Return the points that have a control, with its deviation and nodes.
 
     A curve keeps the batch of a rank, or the global batch: then the control on more nodes has a smaller batch a rank.
     """
-    candidates = [
-        control
-        for control in controls
-        if all(control[name] == point[name] for name in _SETTING)
-        and any(control[name] == point[name] for name in ("batch_per_rank", "global_batch"))
-        and control["nodes"] >= point["nodes"]
-    ]
-    if not candidates:
-        return math.nan, None
-    if point["nodes"] == 1:
-        return 0.0, 1
-    closest = min(candidates, key=lambda row: (row["nodes"], row["batch_per_rank"] != point["batch_per_rank"]))
-    return closest["control_off"], closest["nodes"]
+    pairs = points.merge(controls, on=_SETTING, suffixes=("", "_of_control"))
+    same = {name: pairs[name].eq(pairs[f"{name}_of_control"]) for name in ("batch_per_rank", "global_batch")}
+    pairs = pairs.assign(control_nodes=pairs["nodes_of_control"], other_batch=~same["batch_per_rank"])
+    pairs = pairs[(same["batch_per_rank"] | same["global_batch"]) & pairs["control_nodes"].ge(pairs["nodes"])]
+    nearest = pairs.sort_values(["control_nodes", "other_batch"]).drop_duplicates(_POINT)
+    nearest.loc[nearest["nodes"].eq(1), ["control_off", "control_nodes"]] = 0.0, 1
+    return nearest[[*_POINT, "control_off", "control_nodes"]]
 
 
 def invalid(local: pd.DataFrame) -> pd.Series:
