@@ -84,7 +84,7 @@ def _name(series: Any) -> str:
     return str(series["arm"]) + " (asynchronous)" * (series["backend"] in recorded_config.ASYNCHRONOUS)
 
 
-_LINK_COLUMNS = ["model", "series", "nodes", "parameters", "link", "position", "n", "step_s", "control_s", "min_s"]
+_LINK_COLUMNS = ["model", "series", "nodes", "parameters", "link_mbit_per_s", "n", "step_s", "control_s", "min_s"]
 _LINK_COLUMNS += ["invalid", *(name + end for name in ("share", "exposed_s") for end in ("", "_low", "_high"))]
 # The columns that a series shares with its control.
 _SAME = ["model", "nodes", "batch_per_rank", "machine"]
@@ -93,29 +93,26 @@ _SAME = ["model", "nodes", "batch_per_rank", "machine"]
 def link_rates(local: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each model and link rate of local records that swept the rate of the links.
 
-    Columns: model, series, nodes, parameters, link (a label of its rate), position (0 for the slowest), n, step_s and
-    control_s (time of a step with allreduce, and of the control) [s], min_s (`metrics.ring_allreduce_min_s`), share
-    (throughput over that of the control) and exposed_s (the step less that of the control) [s], medians over pairs of a
-    round or a repeat, with the ends of their 95 % intervals (`_low`, `_high`); invalid: the nodes disturbed each other.
+    Columns: model, series, nodes, parameters, link_mbit_per_s (NaN: no limit), n, step_s and control_s (time of a step
+    with allreduce, and of the control) [s], min_s (`metrics.ring_allreduce_min_s`), share (throughput over that of the
+    control) and exposed_s (the step less that of the control) [s], medians over pairs of a round or a repeat, with the
+    ends of their 95 % intervals (`_low`, `_high`); invalid: the nodes disturbed each other.
     Models without a control are left out.
     """
     runs = speedups.rates(local)
     runs = runs.assign(step_s=metrics.step_s(runs["global_batch"].astype(float), runs["rate"]))
     measured, alone = (runs[runs["kind"].eq(kind)] for kind in ("measured", "control"))
-    links = labels.ordered_values(measured["link_mbit_per_s"])
     points = []
     for _, rows in measured.groupby(["model", "series"], sort=False):
         control = alone[(alone[_SAME] == rows[_SAME].iloc[0]).all(axis=1)]
-        for position, link in enumerate(links if len(control) else []):
-            at = rows[rows["link_mbit_per_s"].isna() if math.isnan(link) else rows["link_mbit_per_s"].eq(link)]
-            if len(at):
-                points.append(_link_point(at, control, link) | {"position": position})
+        if len(control):
+            points += [_link_point(at, control) for _, at in rows.groupby("link_mbit_per_s", dropna=False)]
     return pd.DataFrame(points, columns=_LINK_COLUMNS)
 
 
-def _link_point(at: pd.DataFrame, control: pd.DataFrame, link: float) -> dict[str, Any]:
+def _link_point(at: pd.DataFrame, control: pd.DataFrame) -> dict[str, Any]:
     """Return the numbers of one model at one link rate, against its control in the same round or repeat."""
-    nodes, parameters = int(at["nodes"].iloc[0]), int(at["parameters"].iloc[0])
+    nodes, parameters, link = int(at["nodes"].iloc[0]), int(at["parameters"].iloc[0]), at["link_mbit_per_s"].iloc[0]
     step, control_step = (repeats.arithmetic_mean([runs["step_s"].tolist()]) for runs in (at, control))
     share = repeats.median(speedups.paired_ratios(at, control))
     exposed = repeats.median(speedups.paired_differences(at, control, "step_s"))
@@ -124,7 +121,7 @@ def _link_point(at: pd.DataFrame, control: pd.DataFrame, link: float) -> dict[st
         "series": at["series"].iloc[0],
         "nodes": nodes,
         "parameters": parameters,
-        "link": "no limit" if math.isnan(link) else f"{link:g}",
+        "link_mbit_per_s": link,
         "n": step.n,
         "step_s": step.value,
         "control_s": control_step.value,

@@ -53,12 +53,12 @@ def _division(points: Points) -> Figure:
     return _over(points.local, "ranks_per_node", x_axis)
 
 
-def positioned(local: pd.DataFrame) -> tuple[pd.DataFrame, list[float]]:
-    """Return the local table with the column `position`, of its value on its axis, and the values in order."""
-    values = labels.ordered_values(local["axis_value"])
+def positioned(table: pd.DataFrame, column: str = "axis_value") -> tuple[pd.DataFrame, list[float]]:
+    """Return the table with the column `position`, of its value in a column on an axis, and the values in order."""
+    values = labels.ordered_values(table[column])
     # By text, as NaN does not equal NaN.
     positions = dict(zip(map(str, values), labels.positions(values)[0], strict=True))
-    return local.assign(position=[positions[str(float(value))] for value in local["axis_value"]]), values
+    return table.assign(position=[positions[str(float(value))] for value in table[column]]), values
 
 
 def along_axis(local: pd.DataFrame) -> tuple[pd.DataFrame, Callable[[Axes, bool], None]]:
@@ -184,14 +184,6 @@ def _energy_side_by_side(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _rate_axis(axes: Axes, points: pd.DataFrame, label: str) -> None:
-    """Set up an x axis of link rates; no limit comes last."""
-    links = list(dict.fromkeys(points.sort_values("position")["link"]))
-    axes.set_xticks(range(len(links)), links)
-    axes.set_xlim(-0.3, len(links) - 0.7)
-    axes.set_xlabel(label)
-
-
 def _link_line(rows: pd.DataFrame, value: str) -> Line:
     """Return share or exposed communication of one series; a logarithmic axis does not show 0 or less."""
     model = rows["model"].iloc[0]
@@ -209,7 +201,8 @@ def _link_rates(points: Points) -> Figure:
         plots.write(axes, 0.5, 0.5, "no control: run the experiment to its end", ha="center")
         return plots.legend(fig, labels.figure_note(measured))
     fig, panels = plots.canvas(2, 1, height_mm=112, sharex=True)
-    series = [rows.sort_values("position") for _, rows in rates.groupby(["model", "series"], sort=False)]
+    rates, values = positioned(rates, "link_mbit_per_s")
+    series = [rows for _, rows in rates.groupby(["model", "series"], sort=False)]
     for axes, value in zip(panels, ("share", "exposed_s"), strict=True):
         plots.draw(axes, [_link_line(rows, value) for rows in series])
     for rows in series:
@@ -221,7 +214,7 @@ def _link_rates(points: Points) -> Figure:
     plots.logarithmic(panels[1], "exposed\ncommunication [s/step]")
     panels[1].set_ylim(rates.loc[rates["exposed_s"].gt(0), "exposed_s"].min() / 3, rates["exposed_s"].max() * 2)
     for axes in panels:
-        _rate_axis(axes, rates, "link of a node [Mbit/s]" if axes is panels[-1] else "")
+        plots.setting(axes, values, "limit of a node's link [Mbit/s]" if axes is panels[-1] else "")
     nodes = ", ".join(str(n) for n in sorted(rates["nodes"].unique()))
     panels[0].set_title(f"{nodes} nodes", loc="left")
     return plots.legend(fig, labels.figure_note(measured))
