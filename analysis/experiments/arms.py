@@ -84,8 +84,6 @@ def _name(series: Any) -> str:
     return str(series["arm"]) + " (asynchronous)" * (series["backend"] in recorded_config.ASYNCHRONOUS)
 
 
-_LINK_COLUMNS = ["model", "series", "nodes", "parameters", "link_mbit_per_s", "n", "step_s", "control_s", "min_s"]
-_LINK_COLUMNS += ["invalid", *(name + end for name in ("share", "exposed_s") for end in ("", "_low", "_high"))]
 # The columns that a series shares with its control.
 _SAME = ["model", "nodes", "batch_per_rank", "machine"]
 
@@ -93,11 +91,10 @@ _SAME = ["model", "nodes", "batch_per_rank", "machine"]
 def link_rates(local: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each model and link rate of local records that swept the rate of the links.
 
-    Columns: model, series, nodes, parameters, link_mbit_per_s (NaN: no limit), n, step_s and control_s (time of a step
-    with allreduce, and of the control) [s], min_s (`metrics.ring_allreduce_min_s`), share (throughput over that of the
-    control) and exposed_s (the step less that of the control) [s], medians over pairs of a round or a repeat, with the
-    ends of their 95 % intervals (`_low`, `_high`); invalid: the nodes disturbed each other.
-    Models without a control are left out.
+    Columns: model, series, nodes, parameters, link_mbit_per_s (NaN: no limit), n, min_s
+    (`metrics.ring_allreduce_min_s`), share (throughput over that of the control) and exposed_s (time of a step less
+    that of the control) [s], medians over pairs of a round or a repeat, with the ends of their 95 % intervals (`_low`,
+    `_high`); invalid: the nodes disturbed each other. Models without a control are left out.
     """
     runs = speedups.rates(local)
     runs = runs.assign(step_s=metrics.step_s(runs["global_batch"].astype(float), runs["rate"]))
@@ -107,13 +104,12 @@ def link_rates(local: pd.DataFrame) -> pd.DataFrame:
         control = alone[(alone[_SAME] == rows[_SAME].iloc[0]).all(axis=1)]
         if len(control):
             points += [_link_point(at, control) for _, at in rows.groupby("link_mbit_per_s", dropna=False)]
-    return pd.DataFrame(points, columns=_LINK_COLUMNS)
+    return pd.DataFrame(points)
 
 
 def _link_point(at: pd.DataFrame, control: pd.DataFrame) -> dict[str, Any]:
     """Return the numbers of one model at one link rate, against its control in the same round or repeat."""
     nodes, parameters, link = int(at["nodes"].iloc[0]), int(at["parameters"].iloc[0]), at["link_mbit_per_s"].iloc[0]
-    step, control_step = (repeats.arithmetic_mean([runs["step_s"].tolist()]) for runs in (at, control))
     share = repeats.median(speedups.paired_ratios(at, control))
     exposed = repeats.median(speedups.paired_differences(at, control, "step_s"))
     return {
@@ -122,9 +118,7 @@ def _link_point(at: pd.DataFrame, control: pd.DataFrame) -> dict[str, Any]:
         "nodes": nodes,
         "parameters": parameters,
         "link_mbit_per_s": link,
-        "n": step.n,
-        "step_s": step.value,
-        "control_s": control_step.value,
+        "n": len(at),
         "min_s": metrics.ring_allreduce_min_s(parameters, nodes, link),
         "invalid": bool(controls.invalid(at).any()),
         **_interval("share", share),
