@@ -1,6 +1,5 @@
 """Allreduce alone: times and bandwidths over message sizes, and the rates of link and memory."""
 
-import math
 from typing import Annotated, Literal
 
 import pandas as pd
@@ -8,7 +7,7 @@ from tabulate import tabulate
 
 from analysis import labels, metrics
 from analysis.documents import Document, NumberField, about, filled
-from analysis.stats import Number, repeats
+from analysis.stats import Number, repeats, significant
 from analysis.stats.repeats import singles
 
 _POINT = ["operations", "cycle_time_ms", "ranks", "series"]
@@ -85,15 +84,6 @@ def _bandwidth(runs: pd.DataFrame) -> Number:
     return repeats.harmonic_mean([runs["rate"].tolist()])
 
 
-def _digits(value: float) -> str:
-    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-def _text(mean: Number, unit: float) -> str:
-    mean = mean.over(unit)
-    return _digits(mean.value) + ("" if math.isnan(mean.low) else f" ({_digits(mean.low)} to {_digits(mean.high)})")
-
-
 def rows(local: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each point: the smallest message's time, the largest and best bus bandwidth, and the bounds.
 
@@ -112,10 +102,10 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
             "series": " ".join(labels.distinctions(at, runs, "cycle_time_ms")),
             "rounds": len(at) // at["message_bytes"].nunique(),
             "launches": at["record"].nunique(),
-            f"{size_label(min(sizes))}\n[ms]": _text(_time(small), 1e-3),
-            f"{size_label(max(sizes))}\n[ms]": _text(_time(large), 1e-3),
-            f"{size_label(max(sizes))}: bus\n[GB/s]": _text(_bandwidth(large), 1e9),
-            "best bus\n[GB/s]": f"{_text(_bandwidth(sizes[best]), 1e9)} at {size_label(best)}",
+            f"{size_label(min(sizes))}\n[ms]": _time(small).over(1e-3).text(".3g"),
+            f"{size_label(max(sizes))}\n[ms]": _time(large).over(1e-3).text(".3g"),
+            f"{size_label(max(sizes))}: bus\n[GB/s]": _bandwidth(large).over(1e9).text(".3g"),
+            "best bus\n[GB/s]": f"{_bandwidth(sizes[best]).over(1e9).text('.3g')} at {size_label(best)}",
         }
         bounds = hardware_rates(local[local["record"].isin(at["record"])])
         row |= {f"{HARDWARE_RATES[name]}\n[GB/s]": f"{e.value / 1e9:.3g}" for name, e in bounds.items()}
@@ -137,7 +127,7 @@ def by_size(local: pd.DataFrame) -> str:
             [f"{operations}, {cycle_ms:g} ms,", f"{ranks} ranks", *labels.distinctions(at, runs, "cycle_time_ms")]
         )
         cells[name] = {
-            int(str(size)): f"{_digits(_time(at_size).value * 1e3)} ms {_bandwidth(at_size).value / 1e9:.2g}"
+            int(str(size)): f"{significant(_time(at_size).value * 1e3, '.3g')} ms {_bandwidth(at_size).value / 1e9:.2g}"
             for size, at_size in at.groupby("message_bytes")
         }
     table = pd.DataFrame(cells).sort_index().fillna("")
