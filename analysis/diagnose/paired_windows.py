@@ -55,9 +55,20 @@ class ArmTimes:
         return self.window_s / self.steps_s.shape[1]
 
     @property
+    def step_s(self) -> float:
+        """Seconds a step without that barrier, mean over ranks and steps."""
+        return float(np.mean(self.steps_s))
+
+    @property
     def preempted_s(self) -> Times | None:
         """(ranks,), a step: how long a rank's cores did not work for the job, mean over them."""
         return None if self.taken_s is None else self.taken_s.sum(axis=0)
+
+    def scaled(self, factor: float) -> "ArmTimes":
+        """Return the times of steps that take so many times as long, as with a larger batch."""
+        computing_s, taken_s = (None if s is None else s * factor for s in (self.computing_s, self.taken_s))
+        window_s, steps_s = self.window_s * factor, self.steps_s * factor
+        return replace(self, window_s=window_s, steps_s=steps_s, computing_s=computing_s, taken_s=taken_s)
 
 
 @dataclass(frozen=True, eq=False)

@@ -207,39 +207,26 @@ def _step(paired: PairedWindows, point: ArmKey, first: ArmKey, slowest: int) -> 
     read, base = paired.arms[point], paired.arms[first]
     from_memory, alone = (paired.arms[in_memory(arm, [paired])] for arm in (point, first))
     scale = point.batch_per_rank / first.batch_per_rank
-    parts: dict[PartName, float] = {"alone": float(np.mean(alone.steps_s)) * scale}
+    base, alone = base.scaled(scale), alone.scaled(scale)
+    parts: dict[PartName, float] = {"alone": alone.step_s}
     if point != first:
         control = paired.arms.get(replace(point, role="control"))
-        parts |= _parts_beyond_alone(from_memory, control, slowest, _alone(alone, scale))
+        parts |= _parts_beyond_alone(from_memory, control, slowest, alone)
     if from_memory is not read:
-        parts["input"] = float(np.mean(read.steps_s) - np.mean(from_memory.steps_s))
-    parts["rest"] = read.measured_s - float(np.mean(read.steps_s))
-    base_input_s = scale * float(np.mean(base.steps_s) - np.mean(alone.steps_s))
+        parts["input"] = read.step_s - from_memory.step_s
+    parts["rest"] = read.measured_s - read.step_s
+    base_input_s = base.step_s - alone.step_s
     exchange_alone_s = paired.exchanges_s.get(point.nodes, math.nan)
-    return Step(read.measured_s, base.measured_s * scale, base_input_s, parts, exchange_alone_s, paired.repeat)
-
-
-@dataclass(frozen=True)
-class _Alone:
-    """The fewest nodes in one round, in seconds a step, scaled with the batch; None: not known."""
-
-    step_s: float
-    computing_s: float | None  # until the gradients are ready
-    preempted_s: float | None  # taken of its cores by others
-
-
-def _alone(times: ArmTimes, scale: float) -> _Alone:
-    measured = (times.computing_s, times.preempted_s)
-    means = (None if values is None else float(np.mean(values)) * scale for values in measured)
-    return _Alone(float(np.mean(times.steps_s)) * scale, *means)
+    return Step(read.measured_s, base.measured_s, base_input_s, parts, exchange_alone_s, paired.repeat)
 
 
 def _parts_beyond_alone(
-    times: ArmTimes, control: ArmTimes | None, slowest: int, alone: _Alone
+    times: ArmTimes, control: ArmTimes | None, slowest: int, alone: ArmTimes
 ) -> dict[PartName, float]:
     """Return the parts that several nodes add to the step of the fewest.
 
-    times: with allreduce and the batch in memory. control: the same without allreduce.
+    times: with allreduce and the batch in memory. control: the same without allreduce. alone: the fewest nodes, scaled
+    with the batch.
     """
     if not times.waits:
         return _parts_without_waiting(times, alone)
@@ -251,23 +238,23 @@ def _parts_beyond_alone(
     if control is not None:
         parts |= _parts_of_control(control, slowest, alone, parts)
     elif times.computing_s is not None and alone.computing_s is not None:
-        parts["slower"] = float(np.mean(times.computing_s[others])) - alone.computing_s
+        parts["slower"] = float(np.mean(times.computing_s[others]) - np.mean(alone.computing_s))
     remaining: PartName = "exchange" if "slower" in parts else "slower_or_exchange"
-    parts[remaining] = float(np.mean(times.steps_s)) - alone.step_s - sum(parts.values())
+    parts[remaining] = times.step_s - alone.step_s - sum(parts.values())
     return parts
 
 
-def _parts_without_waiting(times: ArmTimes, alone: _Alone) -> dict[PartName, float]:
+def _parts_without_waiting(times: ArmTimes, alone: ArmTimes) -> dict[PartName, float]:
     """Return the parts that asynchronous ranks add to the step of the fewest nodes: means over all of them."""
-    longer_s = float(np.mean(times.steps_s)) - alone.step_s
+    longer_s = times.step_s - alone.step_s
     if times.computing_s is None or alone.computing_s is None:
         return {"slower_or_exchange": longer_s}
-    slower_s = float(np.mean(times.computing_s)) - alone.computing_s
+    slower_s = float(np.mean(times.computing_s) - np.mean(alone.computing_s))
     return {"slower": slower_s, "exchange": longer_s - slower_s}
 
 
 def _parts_of_control(
-    control: ArmTimes, slowest: int, alone: _Alone, parts: Mapping[PartName, float]
+    control: ArmTimes, slowest: int, alone: ArmTimes, parts: Mapping[PartName, float]
 ) -> dict[PartName, float]:
     """Return the parts that the control shows: computing, and `waiting` if it is among the parts."""
     others = np.arange(len(control.steps_s)) != slowest
@@ -278,9 +265,10 @@ def _parts_of_control(
     if control.preempted_s is None or alone.preempted_s is None or "waiting" not in parts:
         return {**parts, "slower": slower_s}
     others_s, slowest_s = float(np.mean(control.preempted_s[others])), float(control.preempted_s[slowest])
+    alone_s = float(np.mean(alone.preempted_s))
     return {
-        "shared": slowest_s - alone.preempted_s,
-        "slower": slower_s - (others_s - alone.preempted_s),
+        "shared": slowest_s - alone_s,
+        "slower": slower_s - (others_s - alone_s),
         "waiting": parts["waiting"] - (slowest_s - others_s),
     }
 
