@@ -1,9 +1,11 @@
 """Figures drawn for a test, and the lines in them."""
 
+from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pytest
 
 from analysis.figures import plots, registry
 from analysis.study import Study
@@ -29,6 +31,15 @@ def make_study(local, published=None):
 def experiment_figures(local):
     """Return the figures of local records alone, by id: those of the reports take long to draw."""
     return {entry.id: entry for entry in registry.experiment_figures(local)}
+
+
+@contextmanager
+def only_figures(*ids):
+    """Let these be all figures: others take long to draw."""
+    every = registry.figures
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "figures", lambda local: {id: entry for id, entry in every(local).items() if id in ids})
+        yield
 
 
 def draw(id, local):

@@ -9,50 +9,35 @@ import pytest
 
 from analysis.archive import collect
 from analysis.commands import bundle
-from analysis.figures import registry, select
+from analysis.figures import registry
 from analysis.study import Study
+from tests.helpers.drawn_figures import experiment_figures
 from tests.helpers.needs import needs
 from tests.helpers.run_records import run_with_names, save
 from tests.helpers.timelines import launch_with_timeline
 from train.record.record import Failure
 
 
-def test_the_same_files_give_the_same_bytes(tmp_path):
+def test_the_same_files_give_the_same_bytes_and_the_manifest_is_what_sha256sum_checks(tmp_path):
     for folder in ("one", "two"):
         for name in ("b.txt", "a/c.txt"):
             path = tmp_path / folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(name)
+        bundle.seal(tmp_path / folder, None)
+    lines = [f"{hashlib.sha256(name.encode()).hexdigest()}  {name}\n" for name in ("a/c.txt", "b.txt")]
+    assert (tmp_path / "one/MANIFEST").read_text() == "".join(lines)
     packed = bundle.archive(tmp_path / "one")
     assert packed == bundle.archive(tmp_path / "two")
     with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
-        assert tar.getnames() == ["bundle/a/c.txt", "bundle/b.txt"]
+        assert tar.getnames() == ["bundle/a/c.txt", "bundle/b.txt", "bundle/MANIFEST"]  # the manifest comes last
         assert {(member.mtime, member.uid, member.uname, member.mode) for member in tar} == {(0, 0, "", 0o644)}
-
-
-def test_the_manifest_comes_last_and_is_what_sha256sum_checks(tmp_path):
-    (tmp_path / "z.txt").write_text("a")
-    bundle.seal(tmp_path, None)
-    assert (tmp_path / "MANIFEST").read_text() == f"{hashlib.sha256(b'a').hexdigest()}  z.txt\n"
-    with tarfile.open(fileobj=io.BytesIO(bundle.archive(tmp_path))) as tar:
-        assert tar.getnames() == ["bundle/z.txt", "bundle/MANIFEST"]
-
-
-@pytest.fixture
-def few_figures(monkeypatch):
-    """Leave out the figures that have no local record, all but one: they contain no host name."""
-    every = registry.figures
-
-    def few(local):
-        figures = every(local).items()
-        return {id: entry for id, entry in figures if id == "000-vgg19" or not select(local, entry.local).empty}
-
-    monkeypatch.setattr(registry, "figures", few)
 
 
 @pytest.mark.slow  # draws figures
 @needs("ssh-keygen")
-def test_the_whole_archive(few_figures, results, tmp_path, command):
+def test_the_whole_archive(results, tmp_path, command, monkeypatch):
+    monkeypatch.setattr(registry, "figures", experiment_figures)
     save(run_with_names(), results.folder)
     save(run_with_names(repeat=1, failure=Failure("killed", host="owens-ib2")), results.folder)
     launch_with_timeline(results.folder)
@@ -72,7 +57,7 @@ def test_the_whole_archive(few_figures, results, tmp_path, command):
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     names = [line.partition("  ")[2] for line in lines]
     assert sorted(names) == sorted(files.keys() - {"MANIFEST", "MANIFEST.sig"})
-    figures = ("captions.md", "000-vgg19.pdf", "001-figure-5.svg", "own-weak-scaling-efficiency.svg")
+    figures = ("captions.md", "own-weak-scaling-throughput.pdf", "own-weak-scaling-efficiency.svg")
     assert {"README.txt", "ro-crate-metadata.json", "report.html", *(f"figures/{name}" for name in figures)} <= {*names}
     [trace] = (folder / "figures").glob("timeline-resnet50_nodes=2-*.json")
     assert json.loads(trace.read_text())["traceEvents"]

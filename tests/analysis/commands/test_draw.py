@@ -1,6 +1,6 @@
 import pytest
 
-from analysis.figures import registry
+from tests.helpers.drawn_figures import only_figures
 from tests.helpers.studies import long_curve
 
 pytestmark = pytest.mark.slow
@@ -26,20 +26,12 @@ def test_an_unknown_figure_is_an_error(command, tmp_path, id, suggestion):
     assert f"no figure is called '{id}'; did you mean {suggestion}" in error
 
 
-def test_list_shows_every_figure_with_its_points(results, command):
-    results.add(nodes=1)
-    output = command("list", "--results", results.folder).out
-    assert "own-weak-scaling-throughput" in output
-    assert all(id in output for id in registry.figures(results.table()))
-
-
 @pytest.fixture
-def few_figures(monkeypatch):
+def few_figures():
     """One figure of a report and what fits the local records."""
-    every = registry.figures
-    remaining = ("003-models", "own-overhead-throughput")
-    monkeypatch.setattr(registry, "figures", lambda local: {k: v for k, v in every(local).items() if k in remaining})
-    return remaining
+    names = ("003-models", "own-overhead-throughput")
+    with only_figures(*names):
+        yield names
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from analysis.figures import files, registry
-from analysis.page import _folded, analyse, page
+from analysis.commands import draw
+from analysis.page import _folded
 from analysis.study import Study
+from tests.helpers.drawn_figures import only_figures
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import curve_in_rounds
 from train.record.record import Failure
@@ -17,27 +18,24 @@ FIGURES = ("own-overhead-throughput", "003-models")  # figures of local measurem
 LOST = ("002-throughput", "004-model-1")  # without local points
 
 
-def write(results, folder):
-    """The page of the records in `results`, with two of its figures."""
-    study = Study(results)
-    figures = registry.figures(study.local)
-    entries = [figures[id] for id in (*FIGURES, *LOST) if id in figures]
-    with files.in_background(entries, study, folder, print, ("svg",)):
-        contents = analyse(study)
-    return page(contents, entries, folder)
+def write(results, path):
+    """Write the page of the records in `results`, with few of its figures; return its text."""
+    with only_figures(*FIGURES, *LOST):
+        draw.write_page(Study(results), path)
+    return path.read_text()
 
 
 @pytest.fixture
 def write_page(results, tmp_path):
     """Return a function that writes the page of the records in `results`."""
-    return lambda: write(results.folder, tmp_path / "figures")
+    return lambda: write(results.folder, tmp_path / "page.html")
 
 
 @pytest.fixture(scope="module")
 def empty_page(tmp_path_factory):
     """The page without any local record."""
     folder = tmp_path_factory.mktemp("bare")
-    return write(folder / "results", folder / "figures")
+    return write(folder / "results", folder / "page.html")
 
 
 class Reader(HTMLParser):

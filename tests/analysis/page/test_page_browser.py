@@ -2,11 +2,11 @@
 
 import pytest
 
-from analysis.figures import files, registry
-from analysis.page import Scope, analyse
-from analysis.page import page as page_text
+from analysis.commands.draw import write_page
+from analysis.page import Scope
 from analysis.study import Study
 from tests.helpers.browser import Browser
+from tests.helpers.drawn_figures import only_figures
 from tests.helpers.needs import needs
 from tests.helpers.run_records import Results
 from tests.helpers.studies import curve_in_rounds
@@ -34,14 +34,9 @@ def page(tmp_path_factory):
             results.add(nodes=nodes, step_s=step, repeat=repeat)
     curve_in_rounds(results.folder, "vgg16")
     results.add(nodes=4, failure=Failure("a reason of one " + "very" * 60 + " long word"))
-    study = results.study()
-    figures = registry.figures(study.local)
-    entries = [figures[id] for id in _FIGURES]
-    with files.in_background(entries, study, tmp_path, print, ("svg",)):
-        contents = analyse(study)
-    path = tmp_path / "report.html"
-    path.write_text(page_text(contents, entries, tmp_path))
-    return path
+    with only_figures(*_FIGURES):
+        write_page(results.study(), tmp_path / "report.html")
+    return tmp_path / "report.html"
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +50,9 @@ def reproduced(tmp_path_factory):
         Outcome("imdb_wiki", title, "not run", reason),
     ]
     only = Scope("001", frozenset({"strong_scaling", "imdb_wiki"}), Reproduction("001", outcomes))
-    path = tmp_path / "report.html"
-    path.write_text(page_text(analyse(Study(), only), [], tmp_path))
-    return path
+    with only_figures():
+        write_page(Study(), tmp_path / "report.html", only=only)
+    return tmp_path / "report.html"
 
 
 def test_a_bad_page_fails(browser, tmp_path):

@@ -4,6 +4,7 @@ from analysis import page
 from analysis.__main__ import main
 from analysis.figures import registry
 from analysis.study import Study
+from tests.helpers.drawn_figures import only_figures
 from train.record import reproduction
 from train.record.reproduction import Outcome, Reproduction
 
@@ -35,14 +36,13 @@ def test_the_outcomes_of_a_reproduction_are_listed_with_the_reasons(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_page_of_one_report(results, tmp_path, monkeypatch):
-    every = registry.figures
-    monkeypatch.setattr(registry, "figures", lambda local: {"002-throughput": every(local)["002-throughput"]})
+def test_the_page_of_one_report(results, tmp_path):
     results.add(experiment="bnl_throughput", nodes=1)
     outcome = Outcome("bnl_throughput", "AlexNet", "measured", runs=1, planned=1)
     reproduction.write(Reproduction("002", [outcome]), results.folder)
     out = tmp_path / "page.html"
-    assert main(["report", "--report", "002", "--results", str(results.folder), "--out", str(out)]) == 0
+    with only_figures("002-throughput"):
+        assert main(["report", "--report", "002", "--results", str(results.folder), "--out", str(out)]) == 0
     text = out.read_text()
     for part in ("<h1>Report 002, reproduced</h1>", 'id="report-002"', '<tr class="measured">', ">1 of 1</td>"):
         assert part in text
