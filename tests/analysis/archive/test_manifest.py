@@ -60,6 +60,34 @@ def test_names_that_differ_in_how_an_accent_is_written(read):
     assert line.endswith("are one file on a system that ignores case")
 
 
+OUTSIDE = (
+    "README.txt",
+    "../.ssh/authorized_keys",
+    "/etc/cron.d/job",
+    "bundle/results/../../job",
+    "bundle/..\\job",
+    "bundle",
+)
+SPECIAL = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.BLKTYPE, tarfile.GNUTYPE_SPARSE)
+ODD = [  # the name and type of a member that is added, and the message
+    ("bundle/README.txt", tarfile.REGTYPE, "README.txt occurs twice"),
+    ("bundle/MANIFEST", tarfile.REGTYPE, "MANIFEST occurs twice"),
+    *((name, tarfile.REGTYPE, f"{name} is not within the folder bundle") for name in OUTSIDE),
+    *(("bundle/odd", kind, "odd is not a regular file") for kind in SPECIAL),
+    *(
+        (f"bundle/{name}", tarfile.REGTYPE, f"{name!a} is not a name that `bundle` writes")
+        for name in ("r\udce9sum\udce9", "x\nall is well", "\x1b[2Jx")
+    ),
+    ("bundle/Manifest", tarfile.REGTYPE, "MANIFEST and Manifest are one file on a system that ignores case"),
+    ("bundle/readme.TXT", tarfile.REGTYPE, "README.txt and readme.TXT are one file on a system that ignores case"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "message"), ODD, ids=ascii)
+def test_a_member_that_no_bundle_has_is_named(read, name, kind, message):
+    assert read(tar((member(name, kind=kind), b""))).extra == [f"extra: {message}"]
+
+
 LARGE = {f"{n}.json": os.urandom(2000) for n in range(9)}
 
 

@@ -1,5 +1,3 @@
-import hashlib
-import io
 import shutil
 import subprocess
 import tarfile
@@ -129,63 +127,7 @@ def test_an_unpacked_archive_can_be_checked_too(packed, command, tmp_path):
     folder = tmp_path / "there" / "bundle"
     command("bundle-check", folder)
     (folder / "link").symlink_to("/etc/passwd")
-    command("bundle-check", folder, status=1)
-
-
-OUTSIDE = (
-    "README.txt",
-    "../.ssh/authorized_keys",
-    "/etc/cron.d/job",
-    "bundle/results/../../job",
-    "bundle/..\\job",
-    "bundle",
-)
-SPECIAL = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.BLKTYPE, tarfile.GNUTYPE_SPARSE)
-ODD = [  # the name and type of a member that is added, and the message
-    ("bundle/README.txt", tarfile.REGTYPE, "README.txt occurs twice"),
-    ("bundle/MANIFEST", tarfile.REGTYPE, "MANIFEST occurs twice"),
-    *((name, tarfile.REGTYPE, f"{name} is not within the folder bundle") for name in OUTSIDE),
-    *(("bundle/odd", kind, "odd is not a regular file") for kind in SPECIAL),
-    *(
-        (f"bundle/{name}", tarfile.REGTYPE, f"{name!a} is not a name that `bundle` writes")
-        for name in ("r\udce9sum\udce9", "x\nall is well", "\x1b[2Jx")
-    ),
-    ("bundle/Manifest", tarfile.REGTYPE, "MANIFEST and Manifest are one file on a system that ignores case"),
-    ("bundle/readme.TXT", tarfile.REGTYPE, "README.txt and readme.TXT are one file on a system that ignores case"),
-]
-
-
-def add_member(path, name, kind, listed):
-    """Add an empty member to the archive, and to its manifest if `listed`."""
-    with tarfile.open(path) as tar:
-        *members, (last, text) = [(entry, tar.extractfile(entry).read()) for entry in tar]
-    encoded = name.removeprefix("bundle/").encode(errors="surrogateescape")
-    if listed and b"  " + encoded + b"\n" not in text:
-        text += hashlib.sha256(b"").hexdigest().encode() + b"  " + encoded + b"\n"
-        last.size = len(text)
-    added = tarfile.TarInfo(name)
-    added.type, added.linkname = kind, "/etc/passwd"
-    with tarfile.open(path, "w:gz") as tar:
-        for entry, content in [*members, (last, text), (added, b"")]:
-            tar.addfile(entry, io.BytesIO(content))
-
-
-@pytest.mark.parametrize(
-    ("listed", "name", "kind", "message"),
-    # no manifest can list a name with a line end
-    [(listed, *case) for listed in (False, True) for case in ODD if not (listed and "\n" in case[0])],
-    ids=ascii,
-)
-def test_an_extra_member_is_named_also_where_the_manifest_lists_it(packed, command, name, kind, message, listed):
-    path = packed()
-    add_member(path, name, kind, listed)
-    assert f"extra: {message}" in command("bundle-check", path, status=1).out.splitlines()
-
-
-@pytest.mark.parametrize("content", [b"", b"no archive"])
-def test_what_is_no_archive(command, tmp_path, content):
-    (tmp_path / "b.tar.gz").write_bytes(content)
-    assert "b.tar.gz: not a" in command("bundle-check", tmp_path / "b.tar.gz", status=2).err
+    assert "extra: link is not a regular file" in command("bundle-check", folder, status=1).out
 
 
 @pytest.mark.parametrize(
