@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.helpers.run_records import Arm, Results, as_sweep, make_record, make_rounds, save, with_roofline
+from tests.helpers.run_records import QUOTA, Arm, Results, as_sweep, make_record, make_rounds, save, with_roofline
 from train.record.record import Epoch, Server
 
 STEP_S = {"vgg16": 1.6, "resnet50": 0.5, "inceptionv3": 0.7, "vgg19": 1.9, "resnet101v2": 0.9, "inceptionv4": 1.1}
@@ -88,16 +88,19 @@ def _arms(results: Results, repeat: int) -> None:
                 role="base" if arm == "same-steps" else "point",
                 arm_keys=["global_batch", "batch_per_rank"],
             )  # fmt: skip
-    system = {"name": "laptop", "cpu_quota_per_node": 0.4}
-    launcher = {"name": "emulated", "cores_fraction": 0.8, "flat_within_fraction": 0.1}
-    model = {"model": "alexnet", "model.image_size": 67, "model.parameters": 1_000_000}
     for link, allreduce, step_s in ((100, True, 0.9), (1000, True, 0.5), (None, True, 0.4), (None, False, 0.3)):
         results.add(
-            experiment="network_sweep", nodes=4, step_s=step_s, repeat=repeat, launcher=launcher,
-            system=system | {"link_mbit_per_s": link}, arm=f"allreduce-{allreduce}", arm_keys=[*ARMS, LINK],
-            role="point" if allreduce else "control",
-            swept={"model": "alexnet", LINK: link}, **model, **{"distribution.allreduce": allreduce},
+            step_s=step_s, repeat=repeat, arm=f"allreduce-{allreduce}", arm_keys=[*ARMS, LINK],
+            role="point" if allreduce else "control", **with_link(link), **{"distribution.allreduce": allreduce},
         )  # fmt: skip
+
+
+def with_link(mbit_per_s: float | None, nodes: int = 4) -> dict[str, object]:
+    """Return the arguments of a run on emulated nodes whose links have this limit, or none."""
+    return {
+        "experiment": "network_sweep", "model": "alexnet", "nodes": nodes, **QUOTA, LINK: mbit_per_s,
+        "model.image_size": 67, "model.parameters": 1_000_000, "swept": {"model": "alexnet", LINK: mbit_per_s},
+    }  # fmt: skip
 
 
 def _allreduces(results: Results, repeat: int) -> None:

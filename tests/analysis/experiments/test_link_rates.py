@@ -7,24 +7,15 @@ from analysis.experiments.arms import link_rates
 from analysis.study import Study
 from tests.helpers import ROOT
 from tests.helpers.run_records import NO_ALLREDUCE, Arm, make_rounds, save
-
-
-def emulated(link: float | None, nodes: int = 4) -> dict:
-    system = {"name": "laptop", "cores_per_node": 1, "cpu_quota_per_node": 0.4, "link_mbit_per_s": link}
-    return {
-        "experiment": "network_sweep", "model": "alexnet", "nodes": nodes, "batch_per_rank": 8, "system": system,
-        "launcher": {"name": "emulated", "cores_fraction": 0.8, "flat_within_fraction": 0.1},
-        "model.image_size": 67, "model.parameters": 1_000_000,
-        "swept": {"model": "alexnet", "system.link_mbit_per_s": link},
-    }  # fmt: skip
+from tests.helpers.studies import with_link
 
 
 def test_exposed_communication_is_what_a_step_takes_longer_than_the_control(results):
     for link, step_s in ((100, 0.9), (1000, 0.5), (None, 0.4)):
-        results.add(step_s=step_s, **emulated(link))
+        results.add(step_s=step_s, **with_link(link))
     assert link_rates(results.table()).empty  # a model without a control is left out
     for nodes in (4, 1):
-        results.add(step_s=0.3, **emulated(None, nodes), **NO_ALLREDUCE)
+        results.add(step_s=0.3, **with_link(None, nodes), **NO_ALLREDUCE)
     points = link_rates(results.table())
     assert points["link_mbit_per_s"].tolist() == pytest.approx([100, 1000, math.nan], nan_ok=True)
     assert points["exposed_s"].tolist() == pytest.approx([0.6, 0.2, 0.1])
@@ -38,10 +29,10 @@ def test_in_rounds_a_link_is_compared_with_the_control_of_its_round(results):
     """A machine that drifts by half: the differences are 0.6, 0.7, ... 1.1 s, and all shares are 1/3."""
     arms = (Arm(4, allreduce=False, batch_per_rank=8), Arm(4, batch_per_rank=8))
     rounds = [(step_s, 3 * step_s) for step_s in (0.30, 0.35, 0.40, 0.45, 0.50, 0.55)]
-    run = make_rounds(rounds, arms, **emulated(100), arm_keys=["distribution.allreduce"])
+    run = make_rounds(rounds, arms, **with_link(100), arm_keys=["distribution.allreduce"])
     names = {"without-allreduce": None, "with-allreduce": 100}
     for arm, (name, link) in zip(run.config["rounds"], names.items(), strict=True):
-        arm |= {"arm": name, "link_mbit_per_s": link, "swept": emulated(link)["swept"]}
+        arm |= {"arm": name, "link_mbit_per_s": link, "swept": with_link(link)["swept"]}
     save(run, results.folder)
     [point] = link_rates(results.table()).to_dict("records")
     assert (point["link_mbit_per_s"], point["n"]) == (100, 6)

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.figures import registry
 from tests.helpers.drawn_figures import draw, lines
-from tests.helpers.run_records import QUOTA, Arm, make_rounds, save
+from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, make_rounds, save
 from tests.helpers.studies import curve_in_rounds
 
 pytestmark = pytest.mark.slow
@@ -25,15 +25,6 @@ def test_local_points_are_where_they_were_measured_with_their_interval(results):
     note = figure.legends[0].get_title().get_text()
     assert "AMD EPYC 9B45, 4 cores" in note
     assert "none of fewer than 6 launches" in note
-
-
-def test_the_efficiency_of_emulated_nodes_has_their_control_below(results):
-    for nodes in (1, 2):
-        results.add(nodes=nodes, **QUOTA)
-        results.add(nodes=nodes, role="control", **QUOTA, **{"distribution.allreduce": False})
-    figure = draw("own-weak-scaling-efficiency", results.table())
-    labels = ["efficiency by throughput", "efficiency by wall time\n(n=1)", "control / one node"]
-    assert [axes.get_ylabel() for axes in figure.axes] == labels
 
 
 def test_a_curve_in_rounds_has_its_intervals_its_rounds_and_the_control(results):
@@ -71,10 +62,15 @@ def test_phases_are_of_launches_of_single_points_and_of_the_largest_point_in_rou
     assert tops == pytest.approx([job - 2 for job in jobs])
 
 
-def test_the_control_panel_of_emulated_nodes_works_with_rounds(results):
-    arms = [Arm(1), Arm(2), Arm(2, allreduce=False)]
-    save(make_rounds([(0.5, 0.8, 0.52)] * 6, arms, **QUOTA), results.folder)
-    top, panel = draw("own-weak-scaling-efficiency", results.table()).axes  # none by wall time: it is not known
-    assert (top.get_ylabel(), panel.get_ylabel()) == ("efficiency by throughput", "control / one node")
-    pairs = [line.get_ydata() for line in panel.get_lines() if len(line.get_ydata()) == 2]
+def test_the_efficiency_of_emulated_nodes_has_their_control_below(results):
+    for nodes in (1, 2):
+        results.add(nodes=nodes, **QUOTA)
+        results.add(nodes=nodes, **QUOTA, **NO_ALLREDUCE)
+    names = ["efficiency by throughput", "efficiency by wall time\n(n=1)", "control / one node"]
+    figure = draw("own-weak-scaling-efficiency", results.table())
+    assert [axes.get_ylabel() for axes in figure.axes] == names
+    save(make_rounds([(0.5, 0.8, 0.52)] * 6, experiment="strong_scaling", **QUOTA), results.folder)
+    figure = draw("own-strong-scaling-efficiency", results.table())
+    assert [axes.get_ylabel() for axes in figure.axes] == [names[0], names[2]]  # a time of a job is not known
+    pairs = [line.get_ydata() for line in figure.axes[1].get_lines() if len(line.get_ydata()) == 2]
     assert any(pair == pytest.approx([1, 0.5 / 0.52]) for pair in pairs)

@@ -4,10 +4,9 @@ import pytest
 
 from tests.helpers.drawn_figures import draw
 from tests.helpers.run_records import make_record, save
-from train.record.record import Epoch
+from tests.helpers.studies import EPOCHS
 
 pytestmark = pytest.mark.slow
-EPOCHS = [Epoch(1, 10, 2.0, 1.0, 0.5, 1.0, 0.9)]
 
 
 def test_shared_cores_spoil_the_time_to_accuracy_and_not_the_epochs(results):

@@ -6,13 +6,9 @@ import pytest
 from analysis import TableError
 from analysis.study import Study
 from analysis.table import schema
+from tests.helpers.tidy_rows import row
 
-ROW = {
-    "source": "published", "report": "001", "place": "figure 5", "experiment": "weak_scaling", "run": "",
-    "model": "vgg16", "dataset": "imdb_wiki", "device": "cpu", "gpu": "", "machine": "OSC Owens", "nodes": "1",
-    "ranks_per_node": "4", "threads_per_rank": "7", "ranks": "4", "batch_per_rank": "32", "global_batch": "128",
-    "repeat": "", "quantity": "images_per_s", "value": "8.82", "unit": "images/s", "kind": "measured", "note": "",
-}  # fmt: skip
+ROW = row("images_per_s", 8.82, 4, 32)
 
 
 def read(tmp_path, *changes):
@@ -22,9 +18,9 @@ def read(tmp_path, *changes):
 
 
 def test_a_good_row_gets_its_types(tmp_path):
-    row = read(tmp_path, {}).iloc[0]
-    assert (row["value"], row["global_batch"], row["gpu"]) == (8.82, 128, "")
-    assert pd.isna(row["repeat"])
+    good = read(tmp_path, {}).iloc[0]
+    assert (good["value"], good["global_batch"], good["note"]) == (8.82, 128, "")
+    assert pd.isna(good["repeat"])
 
 
 @pytest.mark.parametrize(
@@ -52,7 +48,7 @@ def test_a_wrong_cell_is_named(tmp_path, change, message):
 
 
 def test_a_duplicate_is_named(tmp_path):
-    with pytest.raises(TableError, match="duplicate images_per_s of vgg16"):
+    with pytest.raises(TableError, match="duplicate images_per_s of resnet50"):
         read(tmp_path, {}, {"value": "8.57"})
 
 
