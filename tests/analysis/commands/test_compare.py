@@ -13,12 +13,3 @@ def test_two_tables_of_any_kind(json_output, tmp_path):
     assert verdicts["4 ranks"] == ("not decidable", pytest.approx(384 / 382, rel=1e-4))
     assert content["unpaired"] == ["table, 8 ranks: in B only"]
     assert any("'Images/s' -> images_per_s" in line for line in content["left_out"])
-
-
-def test_tables_whose_rates_count_different_things(command, tmp_path):
-    a, b = tmp_path / "a.csv", tmp_path / "b.csv"
-    a.write_text("GPUs,img/s\n1,100\n2,190\n")
-    b.write_text("GPUs,epoch time (s)\n1,100\n2,53\n")
-    error = command("compare", f"A={a}", f"B={b}", status=2).err
-    assert "b.csv: its rates are in epochs/s, those of" in error
-    assert "a.csv in images/s: give one unit" in error

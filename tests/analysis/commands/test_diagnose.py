@@ -79,24 +79,6 @@ def test_what_cannot_be_split_is_named_with_the_reason(call, folder):
     assert "no complete run of experiment 'weak_scaling' (there are: batch_sweep)" in errors
 
 
-def test_strategies_are_compared_part_by_part(call, json_output, folder):
-    strategies(folder)
-    output = call("diagnose", "strategies").out
-    text = " ".join(output.split())
-    assert "== ResNet50 on AMD EPYC 9B45, 4 cores: 2 nodes, batch 8; 2 arms, launched in turn" in text
-    # 0.2 s longer, of which 0.01 s is slower computing; times the drift, 0.9 to 1.2, with a mean of 1.033
-    assert "mwms: a step takes 207 (180 to 240) ms longer than with horovod. Most of it: exposed exchange" in text
-    assert "the largest loss" not in text
-    job_lines = [line.split()[:2] for line in output.splitlines() if line.startswith("ResNet50")]
-    assert job_lines == [["ResNet50", "one-rank-alone"], ["ResNet50", "horovod"], ["ResNet50", "mwms"]]
-    [comparison] = json_output("diagnose", "strategies", "--results", folder)["comparisons"]
-    assert (comparison["base"], comparison["nodes"]) == ("horovod", 2)
-    [mwms] = comparison["others"]
-    assert (mwms["arm"], mwms["differs"], mwms["reasons"]) == ("mwms", True, ["exchange"])
-    parts_s = [part["value"] for part in mwms["parts_longer_s"].values()]
-    assert mwms["longer_s"]["value"] == pytest.approx(sum(parts_s))
-
-
 @pytest.mark.slow
 def test_the_figure_of_strategies_has_a_bar_each(folder):
     strategies(folder, servers=2)

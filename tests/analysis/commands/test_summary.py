@@ -5,7 +5,6 @@ import pytest
 from analysis import labels
 from analysis.commands import summary as summary_command
 from tests.helpers.run_records import disturb, make_rounds, save
-from tests.helpers.studies import curve_in_rounds
 from train.record.record import Failure
 
 
@@ -37,18 +36,6 @@ def test_the_command_prints_the_table_and_draws_only_its_figures(results, summar
     assert "rank 0 was killed" in output.err
     assert [path.name for path in out.glob("*.png")] == ["own-overhead.png"]
     assert str(out / "own-overhead") in output.out
-
-
-def test_an_experiment_without_runs_is_reported(results, summary):
-    results.add(experiment="weak_scaling")
-    assert "no complete run of experiment 'weak' (there are: weak_scaling)" in summary("weak", status=2).err
-
-
-def test_json_is_all_that_is_printed(results, json_output):
-    curve_in_rounds(results.folder)
-    results.add(nodes=4, failure=Failure("rank 0 was killed"))
-    points = json_output("summary", "weak_scaling", "--results", results.folder)
-    assert [point["nodes"] for point in points] == [1, 2, 2]
 
 
 @pytest.fixture

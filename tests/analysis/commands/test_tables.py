@@ -26,14 +26,6 @@ def test_it_shows_how_a_table_was_read_and_writes_it(command, tmp_path):
     assert again["speedup"].tolist() == [1, 1.9]
 
 
-def test_the_user_says_what_a_header_means(command, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("Karten,Takt\n1,100\n2,98\n")
-    arguments = ("table", path, "--out", tmp_path / "o.csv")
-    assert "no column of ranks" in command(*arguments, status=2).err
-    assert "196" in command(*arguments, "--columns", "Karten=ranks,Takt=images_per_s_per_rank").out
-
-
 def test_a_tidy_table_is_shown_as_it_is(command, tmp_path):
     output = command("table", PUBLISHED / "000_hacksa.csv", "--out", tmp_path / "o.csv").out
     assert "images_per_s_per_rank" in output

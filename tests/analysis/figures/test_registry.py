@@ -41,11 +41,6 @@ def test_each_experiment_in_the_records_has_the_figures_that_fit_it(figures):
     assert {id for id in figures if id.startswith("own-")} == EXPERIMENT_FIGURES
 
 
-def test_without_records_there_are_the_figures_of_the_reports_alone():
-    assert list(registry.figures(Study().local)) == REPORTS
-    assert len(REPORTS) == 33
-
-
 def test_every_text_is_that_of_a_figure_or_of_a_kind_of_figures():
     modules = (diagnosis, scaling, settings, training)
     kinds = [kind.key for module in modules for kind in vars(module).values() if isinstance(kind, Kind)]

@@ -12,7 +12,7 @@ from analysis.table.hardware import (
     throughput_bounds,
     window_energy_per_image,
 )
-from tests.helpers.run_records import Arm, make_record, make_rounds, save, tabulate_file, with_roofline
+from tests.helpers.run_records import Arm, make_record, make_rounds, save, with_roofline
 from train.record.record import CoreUse, Server
 
 
@@ -58,11 +58,6 @@ def test_arms_of_as_many_ranks_share_their_limits(results):
     result = results.table().query("quantity == @COMPUTE")
     assert result["round"].isna().all()
     assert result["value"].tolist() == pytest.approx([10, 10, 10])
-
-
-def test_a_launch_of_one_point_has_its_limits_in_the_table(results):
-    [point] = tabulate_file(save(bounded(nodes=2), results.folder)).points
-    assert {*point.values["quantity"]} >= {COMPUTE, LINK}
 
 
 def counters(joules: float | None = None, gpu_joules: float | None = None) -> CoreUse:

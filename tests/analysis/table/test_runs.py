@@ -6,7 +6,6 @@ from analysis.study import Study
 from analysis.table import schema
 from analysis.table.runs import Notice
 from tests.helpers.run_records import QUOTA, Arm, make_record, make_rounds, save, tabulate_file
-from tests.helpers.studies import curve_in_rounds
 from train.record.record import Epoch, Failure
 
 
@@ -20,11 +19,6 @@ def test_a_record_keeps_the_learning_rate_that_was_in_force(results):
     run.learning_rate = 0.123
     [point] = tabulate_file(save(run, results.folder)).points
     assert cells(point)["learning_rate"] == 0.123
-
-
-def test_a_failed_run_says_where_it_failed_as_far_as_it_is_known(results):
-    path = results.add(failure=Failure("out of memory", rank=1, phase="build"))
-    assert tabulate_file(path) == Notice(True, str(path), "out of memory (rank 1, phase build)")
 
 
 def test_an_impossible_number_is_no_measurement(results):
@@ -100,14 +94,6 @@ def test_the_slowest_rank_gates_the_rate_of_a_round(results):
     run.ranks[1].phases_s["timed"] += 0.01
     save(run, results.folder)
     assert rates(results.table(), 2) == [32 / 1.61]
-
-
-def test_points_in_rounds_are_of_one_curve_with_launches_of_the_same_points(results):
-    curve_in_rounds(results.folder)
-    measured = results.table().query("kind == 'measured'")
-    assert measured["series"].nunique() == 1
-    assert set(measured["axis"]) == {"nodes"}
-    assert sorted(measured["axis_value"].unique()) == [1, 2]
 
 
 def test_points_in_rounds_of_strong_scaling_share_a_series_although_their_batches_differ(results):
