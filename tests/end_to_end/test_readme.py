@@ -8,12 +8,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.figures import registry
 from tests.helpers import ROOT
 from tests.helpers.composition_cache import cache_compositions  # noqa: F401  of a dozen plans
-from tests.helpers.drawn_figures import experiment_figures
+from tests.helpers.drawn_figures import draw_quickly
 from tests.helpers.kit import make_command, needs_setup, run
 from tests.helpers.programs import write_program
+from tests.helpers.published_once import published_numbers_are_read_and_audited_once  # noqa: F401
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import long_curve, strategies
 from tests.helpers.targets import run_target
@@ -67,7 +67,7 @@ def test_the_commands_of_the_readme_in_their_order(tmp_path, monkeypatch, capfd)
     (tmp_path / "data/fruit").mkdir(parents=True)
     write_program(kit / ".venv/bin/python", "env -0 >variables")
     monkeypatch.chdir(kit)
-    monkeypatch.setattr(registry, "figures", experiment_figures)
+    draw_quickly(monkeypatch)
     failed = {}
     for words in readme_commands():
         target, *variables = words[1:]

@@ -6,6 +6,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from analysis.figures import plots, registry
 from analysis.study import Study
@@ -26,6 +27,12 @@ def make_study(local, published=None):
     if published is not None:
         study.published = published
     return study
+
+
+def draw_quickly(patch: pytest.MonkeyPatch) -> None:
+    """Let commands draw the figures of local records alone, and save them empty: all else takes minutes."""
+    patch.setattr(registry, "figures", experiment_figures)
+    patch.setattr(Figure, "savefig", lambda figure, path, **options: Path(path).write_text("<svg></svg>"))
 
 
 def experiment_figures(local):

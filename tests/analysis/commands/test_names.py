@@ -9,10 +9,9 @@ import shutil
 
 import pytest
 
-from analysis.figures import registry
 from tests.helpers import ROOT
 from tests.helpers.composition_cache import cache_compositions  # noqa: F401  a reproduction composes each experiment
-from tests.helpers.drawn_figures import experiment_figures
+from tests.helpers.drawn_figures import draw_quickly
 from tests.helpers.programs import write_program
 from tests.helpers.run_records import make_record, save
 from tests.helpers.targets import run_target
@@ -58,7 +57,7 @@ def target(tmp_path, monkeypatch, capfd):
 
     They run in this process where possible, and draw the figures of the records alone: all else takes minutes.
     """
-    monkeypatch.setattr(registry, "figures", experiment_figures)
+    draw_quickly(monkeypatch)
     podman = write_program(tmp_path / "programs/podman", "echo 'Error: no such image' >&2; exit 125")
     monkeypatch.setenv("PATH", f"{podman.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "kit").mkdir()
