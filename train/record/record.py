@@ -483,16 +483,10 @@ def dumps(record: RunRecord) -> bytes:
 
 def _decoded(text: bytes, where: str) -> RunRecord:
     """Return the record, migrated if its version is older. Raises RecordError for a version that cannot be migrated."""
-    try:
-        record = _decoder.decode(bounded.check_json(text))
-    except msgspec.DecodeError:
-        if (file := _version_decoder.decode(text)).schema_version == SCHEMA_VERSION:
-            raise
-    else:
-        if record.schema_version == SCHEMA_VERSION:
-            return record
-        file = _Version(record.schema_version, record.kit_version)
+    file = _version_decoder.decode(bounded.check_json(text))
     _check_version(file, where)
+    if file.schema_version == SCHEMA_VERSION:
+        return _decoder.decode(text)
     try:
         fields = migrations.migrate(msgspec.json.decode(text), file.schema_version)
     except (LookupError, TypeError, AttributeError) as error:
