@@ -25,7 +25,7 @@ def test_ranks_that_agree_and_one_that_does_not():
     assert thousand_ranks.hold(job) < 1
     last = job.present[-1]
     _, output = thousand_ranks.refuse(job, replace(last, host=replace(last.host, host="node0000")))
-    assert "other numbers of ranks are on node0000 5, node0001 3" in output
+    assert "there are 5 on node0000, 3 on node0001" in output
     _, output = thousand_ranks.refuse(job, replace(last, source_digest="0" * 12))
     assert output.startswith("rank 7 (node0001): other files than rank 0 (node0000): train/worker.py")
 

@@ -11,7 +11,7 @@ from train.config import identity
 from train.config.checks import ConfigError, listed
 from train.config.schema import RunConfig
 from train.rank import host as machine
-from train.rank.host import folded, hosts_by_text
+from train.rank.host import hosts_by_text
 from train.record import files
 from train.record.record import Host
 
@@ -73,20 +73,15 @@ def misplaced(present: Sequence[Present], config: RunConfig, hosts: int) -> list
 
 
 def _wrong_hosts(by_host: Mapping[str, Sequence[Present]], config: RunConfig, hosts: int) -> list[str]:
-    if len(by_host) < hosts:
-        return [
-            f"nodes={config.all_nodes}: the {sum(map(len, by_host.values()))} ranks run on {len(by_host)} "
-            f"host{'s' * (len(by_host) > 1)} ({folded(by_host)}). Under Slurm: srun --nodes={config.all_nodes} "
-            f"--ntasks-per-node={config.ranks_per_node}, and not horovodrun without -H; with mpirun or horovodrun: "
-            "-H host1:1,host2:1"
-        ]
-    uneven = [f"{host} {len(ranks)}" for host, ranks in by_host.items() if len(ranks) != config.ranks_per_node]
-    if hosts > 1 and uneven:
-        return [
-            f"ranks_per_node={config.ranks_per_node}: other numbers of ranks are on {listed(uneven)}. "
-            f"Under Slurm: srun --ntasks-per-node={config.ranks_per_node}"
-        ]
-    return []
+    each, nodes = config.ranks_per_node, config.all_nodes
+    wrong = [f"{len(ranks)} on {host}" for host, ranks in by_host.items() if len(by_host) < hosts or len(ranks) != each]
+    if hosts < 2 or not wrong:
+        return []
+    return [
+        f"nodes={nodes} ranks_per_node={each}: each host must have {each} of the ranks; there are {listed(wrong)}. "
+        f"Under Slurm: srun --nodes={nodes} --ntasks-per-node={each}, and not horovodrun without -H; with mpirun or "
+        f"horovodrun: -H host1:{each},host2:{each}"
+    ]
 
 
 def _shared_on(ranks: Sequence[Present], alone: bool) -> Iterator[str]:

@@ -48,8 +48,8 @@ ON_ONE_HOST = with_changes(GOOD, rank_2={"host": host("a"), "cores": (4,)}, rank
 @pytest.mark.parametrize(
     ("ranks", "texts"),
     [
-        (ON_ONE_HOST, ["4 ranks run on 1 host (a)", "srun --nodes=2 --ntasks-per-node=2"]),
-        (ON_ONE_HOST[:3] + GOOD[3:], ["a 3, b 1"]),
+        (ON_ONE_HOST, ["there are 4 on a. Under Slurm: ", "srun --nodes=2 --ntasks-per-node=2"]),
+        (ON_ONE_HOST[:3] + GOOD[3:], ["there are 3 on a, 1 on b. Under"]),
         ([replace(rank, cores=(0, 1)) for rank in GOOD], ["a, b: its 2 ranks need 4 cores and may use 2.", "task=2"]),
         ([replace(rank, gpu=gpu) for rank, gpu in zip(GOOD, "0001", strict=True)], ["a: 2 ranks share 1 GPU."]),
         (with_changes(GOOD, rank_3=OPEN_MPI), ["None, Open MPI v4.1.4"]),
@@ -154,4 +154,4 @@ def test_elastic_training_continues_on_fewer_hosts(config):
     elastic = with_values(config, {"distribution.elastic": True, "measure.epochs": 1, "dataset.name": "digits"})
     assert hold(elastic, GOOD[:2], DETAILS[:2], hosts=2) == (GOOD[:2], 1)
     problem, _ = hold(config, GOOD[:2], DETAILS[:2], hosts=2)
-    assert "2 ranks run on 1 host (a)" in problem
+    assert "there are 2 on a" in problem
