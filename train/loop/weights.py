@@ -44,15 +44,6 @@ def _imagenet(config: RunConfig) -> tf_keras.Model:
         ) from error
 
 
-def _copy(source: tf_keras.Model, target: tf_keras.Model, origin: str) -> None:
-    """Copy the weights of `source` to `target`, which has the same layers and a classifier. Raises ConfigError."""
-    pairs = list(zip(source.weights, target.weights, strict=False))
-    if len(source.weights) > len(target.weights) or any(a.shape != b.shape for a, b in pairs):
-        raise ConfigError(f"weights={origin}: its layers are not those of model={target.name}")
-    for a, b in pairs:
-        b.assign(a)
-
-
 def _file(config: RunConfig) -> Path:
     path = Path(config.weights).expanduser()
     if not path.is_file():
@@ -89,7 +80,8 @@ def start(model: tf_keras.Model, config: RunConfig, *, load: bool) -> tf_keras.M
             _read(_file(config), model)
         return model
     if load:
-        _copy(_imagenet(config), model, IMAGENET)
+        for variable, published in zip(model.weights, _imagenet(config).weights, strict=False):  # not the classifier's
+            variable.assign(published)
     module = importlib.import_module(f"tf_keras.applications.{PRETRAINED[config.model.name][0]}")
     images = tf_keras.layers.Input(model.input.shape[1:])
     prepared = tf_keras.layers.Lambda(

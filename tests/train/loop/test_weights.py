@@ -1,13 +1,6 @@
-"""Starting weights: from a file, and as tf_keras downloads and verifies them, here from a server on this machine."""
+"""Starting weights: from a file, and as tf_keras downloads and verifies them, here from a folder of this machine."""
 
-import functools
 import hashlib
-import os
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
-os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import numpy as np
 import pytest
@@ -64,7 +57,7 @@ def test_a_file_that_is_missing_damaged_or_of_another_model_is_named(tmp_path):
 
 @pytest.fixture
 def published(tmp_path, monkeypatch):
-    """A server with a file of random weights for ResNet50, and a home folder without it; yields the model."""
+    """Publish a file of random weights for ResNet50, which the home folder does not have yet; return the model."""
     from tf_keras.applications import ResNet50
     from tf_keras.src.applications import resnet
 
@@ -74,19 +67,10 @@ def published(tmp_path, monkeypatch):
     source = ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
     name = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
     source.save_weights(served / name)
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(served)))
-    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
     digest = hashlib.md5((served / name).read_bytes()).hexdigest()
-    monkeypatch.setattr(resnet, "BASE_WEIGHTS_PATH", f"http://127.0.0.1:{http.server_port}/")
+    monkeypatch.setattr(resnet, "BASE_WEIGHTS_PATH", f"{served.as_uri()}/")
     monkeypatch.setitem(resnet.WEIGHTS_HASHES, "resnet50", ("unused", digest))
-    yield source
-    http.shutdown()
-    http.server_close()
+    return source
 
 
 @pytest.mark.slow
