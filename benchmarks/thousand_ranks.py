@@ -18,13 +18,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common import options, show
+from tests.helpers.thread_ranks import ThreadRank, on_all_ranks
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import RunConfig
@@ -41,24 +41,6 @@ RANKS_PER_NODE = 4
 _STACK_BYTES = 256 * 1024
 _TIMEOUT_S = 60.0
 _LOGIN_FILES = 1024  # open files
-
-
-def gathers(ranks: int) -> Callable[[int], roll_call.Gather]:
-    """Return a function from a rank, which is a thread here, to its function that gathers the values of all ranks."""
-    values: list[Any] = [None] * ranks
-    barrier = threading.Barrier(ranks)
-
-    def gather_on(rank: int) -> roll_call.Gather:
-        def gather(value: Any, kind: Any) -> list[Any]:
-            values[rank] = value
-            barrier.wait()
-            gathered = list(values)
-            barrier.wait()
-            return gathered
-
-        return gather
-
-    return gather_on
 
 
 @dataclass(frozen=True)
@@ -89,18 +71,14 @@ def job_of(ranks: int) -> Job:
 
 def hold(job: Job) -> float:
     """Return the median CPU time [s] of a rank for a roll call that all ranks, as threads, hold at once, and agree."""
-    ranks = len(job.present)
-    gather_on, seconds = gathers(ranks), [0.0] * ranks
 
-    def answer(rank: int) -> None:
+    def answer(rank: ThreadRank) -> float:
         began = time.thread_time()
-        roll_call.hold(job.present[rank], job.details, job.expected, job.config, gather_on(rank))
-        seconds[rank] = time.thread_time() - began
+        roll_call.hold(job.present[rank.rank], job.details, job.expected, job.config, rank.gather)
+        return time.thread_time() - began
 
     threading.stack_size(_STACK_BYTES)
-    with ThreadPoolExecutor(ranks) as pool:
-        list(pool.map(answer, range(ranks)))
-    return statistics.median(seconds)
+    return statistics.median(on_all_ranks(len(job.present), answer))
 
 
 def refuse(job: Job, odd: Present) -> tuple[float, str]:

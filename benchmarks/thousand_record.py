@@ -25,6 +25,7 @@ from analysis.figures.files import draw
 from analysis.study import Study
 from benchmarks.common import options, show
 from tests.helpers.launched import measured
+from tests.helpers.noisy_records import identity
 from tests.helpers.run_records import make_record
 from train.launch.supervise import presence
 from train.record import files, parts, progress, protocol, recorded_config
@@ -99,21 +100,9 @@ def write_parts(folder: Path, run: RunRecord) -> None:
 
 def assembled(folder: Path, run: RunRecord) -> bytes:
     """Return the text of the record that the launcher assembles from the parts in a folder."""
-    names = (
-        "experiment",
-        "point",
-        "repeat",
-        "generation",
-        "config",
-        "config_hash",
-        "command",
-        "swept",
-        "learning_rate",
-    )
-    identity = {name: getattr(run, name) for name in names}
     rank_parts = parts.read(folder)
     job_s = max(sum(part.phases_s.values()) for part in rank_parts) + 1.0
-    return dumps(assemble(rank_parts, identity, JobEnd(STARTED_AT, job_s, cores_shared=False)))
+    return dumps(assemble(rank_parts, identity(run), JobEnd(STARTED_AT, job_s, cores_shared=False)))
 
 
 def profile_record(stages: Stages, home: Path, run: RunRecord) -> None:

@@ -73,18 +73,22 @@ def _parts(rng: Rng, timed_s: Sequence[float], fields: Sequence[dict[str, Any]])
     return parts
 
 
+def identity(run: RunRecord) -> dict[str, Any]:
+    """Return the fields of a record that are known before its launch, as `assemble` takes them."""
+    names = (
+        *("experiment", "point", "repeat", "generation", "config", "config_hash", "source_digest", "command"),
+        *("learning_rate", "swept", "arm", "role", "arm_keys"),
+    )
+    return {name: getattr(run, name) for name in names}
+
+
 def _assembled(rng: Rng, run: RunRecord, parts: list[RankPart]) -> RunRecord:
     """Return the record that the launcher assembles from these parts, with the identity of `run`."""
     parts[0].environment = run.environment
     run.environment.hosts[0].host = "vm"
-    identity = dict(
-        experiment=run.experiment, point=run.point, repeat=run.repeat, generation=run.generation,
-        config=run.config, config_hash=run.config_hash, source_digest=run.source_digest, command=run.command,
-        learning_rate=run.learning_rate, swept=run.swept, arm=run.arm, role=run.role, arm_keys=run.arm_keys,
-    )  # fmt: skip
     job_s = max(sum(part.phases_s.values()) for part in parts) + _scattered(rng, 0.4)
     began_s = _STARTED_AT + 1000.0 * run.repeat
-    return assemble(parts, identity, JobEnd(began_s, job_s, cores_shared=False))
+    return assemble(parts, identity(run), JobEnd(began_s, job_s, cores_shared=False))
 
 
 def launch(rng: Rng, nodes: int = 2, step_s: float = 0.8, steps: int = 10, **fields: Any) -> RunRecord:
