@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.helpers.context import make_context
+from tests.helpers.context import FirstOfTwo, make_context
 from train.config.compose import load
 
 pytestmark = pytest.mark.slow
@@ -41,22 +41,15 @@ def test_as_many_are_timed_as_fit_into_the_time(allreduce, config):
     assert [allreduce.timed_count(time_s, more) for time_s in (0.001, 0.2, 0.35, 10.0)] == [7, 4, 2, 2]
 
 
-class Pair:
-    """Rank 0 of two. To each sum it adds the message of rank 1, a function of the size in bytes and the rank."""
-
-    rank, size, local_rank = 0, 2, 0
+class Summing(FirstOfTwo):
+    """Adds to each sum the message of rank 1, a function of the size in bytes and the rank."""
 
     def __init__(self, rank_1_message):
+        super().__init__()
         self._rank_1_message = rank_1_message
 
     def allreduce(self, tensor, name):
         return tensor + self._rank_1_message(4 * int(tensor.shape[0]), 1)
-
-    def gather(self, value, kind):
-        return [value, value]
-
-    def barrier(self):
-        pass
 
 
 @pytest.fixture
@@ -65,7 +58,7 @@ def run_sweep(allreduce, config, monkeypatch):
 
     def run(rank_1_message=allreduce.make_message):
         monkeypatch.setattr(allreduce.links, "measure_bandwidth", lambda *_: ([], ["tcp_stream: no way"]))
-        context = make_context(config, Pair(rank_1_message))
+        context = make_context(config, Summing(rank_1_message))
         allreduce.run(context)
         return context.part.part, context.clock
 

@@ -54,13 +54,11 @@ def faces(tmp_path, write_picture) -> Path:
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_every_portrait_once_with_its_age(faces, ranks, open_dataset, training_samples, validation_weights):
+def test_every_portrait_once_with_its_age(faces, ranks, open_dataset, validation_weights, check_each_once):
     readers = open_dataset("imdb_wiki", faces, f"nodes={ranks}", "batch_per_rank=3")
-    training, validation = training_samples(readers), validation_weights(readers)
-    assert len(set(training)) == len(training) == 19 // (3 * ranks) * 3 * ranks
-    assert list(validation.values()) == [1] * 5  # of 24: round(4.8)
-    assert not set(training) & validation.keys()
-    assert set(training) | validation.keys() <= {portrait(number) for number in range(24)}
+    validation = set(validation_weights(readers))
+    assert len(validation) == 5  # of 24: round(4.8)
+    check_each_once(readers, {portrait(number) for number in range(24)} - validation, validation)
     assert readers[0].notes == [
         "imdb.mat: 24 images listed; left out 1 without a face, 1 with a second face, "
         "2 with an age outside 0 to 100; 20 kept",
