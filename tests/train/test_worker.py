@@ -1,23 +1,9 @@
-import importlib
 import subprocess
 import sys
 
 import pytest
 
 from tests.helpers import ROOT
-from train import worker
-
-
-def test_a_package_is_hidden_while_the_block_runs_and_can_be_imported_after_it(tmp_path, monkeypatch):
-    (tmp_path / "made_up_package.py").write_text("")
-    monkeypatch.syspath_prepend(tmp_path)
-    with worker.without(["made_up_package", "json"]):
-        with pytest.raises(ModuleNotFoundError):
-            importlib.import_module("made_up_package")
-        assert importlib.import_module("json")  # imported before
-    assert importlib.import_module("made_up_package")
-    del sys.modules["made_up_package"]
-
 
 RANK = """
 import os, sys

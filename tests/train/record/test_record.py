@@ -51,11 +51,3 @@ def test_a_record_that_is_damaged_edited_or_of_another_version_is_named(tmp_path
 def test_nan_is_not_written():
     with pytest.raises(ValueError, match="JSON compliant"):
         records.dumps(bare_record(job_s=float("nan")))
-
-
-def test_find_lists_records_only(tmp_path):
-    record = tmp_path / "weak_scaling/tiny-nodes1/abababab/r0/record.json"
-    for path in (record, record.with_name("rank-0.n1.77.jsonl"), tmp_path / "weak_scaling/wandb/run/x.json"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("{}")
-    assert records.find(tmp_path) == [record]
