@@ -55,6 +55,11 @@ def test_the_worst_launch_dropped(results):
     said(results, "launch_unaccounted warning r1 began / ended complete; no record")
 
 
+def test_a_killed_launch_dropped(results):
+    shutil.rmtree(launched.launch(results, 2, 3, ends="killed"))
+    said(results, "launch_unaccounted warning r3 began / nothing of it is left")
+
+
 def test_the_worst_launch_dropped_and_the_rest_renumbered(results):
     shutil.rmtree(home(results) / "r1")
     (home(results) / "r2").rename(home(results) / "r1")
