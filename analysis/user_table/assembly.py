@@ -25,7 +25,7 @@ class Assembly:
     def __init__(
         self, grid: Grid, choices: Choices, rows: Sequence[Row], numeric: Sequence[Column], notes: list[str]
     ) -> None:
-        """Begin with the columns of numbers; notes: a list that grows. Raises Question if rates count several units."""
+        """Begin with the columns of numbers; notes: a list that grows."""
         self.grid, self.choices, self.rows, self.notes = grid, choices, rows, notes
         self.columns = {c.name: c.named(c.name, "as COLUMNS says" if c.by_user else "") for c in numeric}
         cells = pd.DataFrame({column.name: column.values for column in numeric}, dtype=object)
@@ -37,10 +37,7 @@ class Assembly:
             text = f"{grid.place}: nodes are counted, and not their ranks: each node is one rank here"
             notes += [text] if each is None else []
         self.used: set[int] = set()  # numbers of the columns in settings
-        works = {column.unit.work for column in numeric} - {""}
-        if len(works) > 1:
-            raise Question(f"its rates count {' and '.join(sorted(works))}: name one as {UNUSED}")
-        self.work, self.scaling = "".join(works), ""
+        self.work, self.scaling = "".join({column.unit.work for column in numeric}), ""
 
     def settings(self, columns: Sequence[Column]) -> None:
         """Add the columns of text: models and the like, and those without which rows would be alike.

@@ -42,7 +42,7 @@ def read(grid: Grid, choices: Choices) -> tuple[list[Column], list[Row], list[st
         below_it = tuple(row.cells[number - 1] for row in body)
         column = replace(headers.read(text, number, choices), cells=below_it, key=text if unique else str(number))
         columns.append(meanings.by_cells(column))
-        devices = tuple(map(numbers.device, below_it))
+        devices = tuple(numbers.counted(cell)[1] for cell in below_it)
         if columns[-1].name == "ranks" and all(devices):
             columns.append(replace(columns[-1], name="gpu", cells=devices))
     return (*_spread(_across(columns, choices), body), notes)

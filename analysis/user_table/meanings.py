@@ -34,10 +34,6 @@ def resolved(columns: list[Column], alone: bool) -> list[Column]:
         raise _no_ranks(columns)
     if not alone and not any(column.varies for column in counting):
         raise Question("one number of ranks alone")
-    rated = [column for column in columns if KIND.get(column.name) == "rate"]
-    works = {column.unit.work for column in rated}
-    if len(works - {""}) > 1 or len({work.endswith("FLOP") for work in works}) > 1:
-        raise _which("rate", rated)
     for name in dict.fromkeys(column.name for column in columns):
         if name in (*MEASURED, *headers.SIZES, "batch"):
             columns = _one_of(columns, name)
@@ -53,10 +49,10 @@ def by_cells(column: Column) -> Column:
     The cells of ranks and nodes are plain numbers.
     """
     if column.by_user:
-        cells = tuple(numbers.counted(cell, by_user=True) for cell in column.cells)
+        cells = tuple(numbers.counted(cell, by_user=True)[0] for cell in column.cells)
         return replace(column, cells=cells) if column.name in _TYPES else column
     if column.name in ("threads", *_TYPES):
-        cells = tuple(map(numbers.counted, column.cells))
+        cells = tuple(numbers.counted(cell)[0] for cell in column.cells)
         if sum(map(numbers.counts, cells)) * 2 > len(column.filled):
             return replace(column, cells=cells)
         plural = column.numeric or column.text.lower().endswith("s")  # "GPUs" above "0,1" is no type
@@ -75,11 +71,11 @@ def _one_of(columns: Sequence[Column], name: str) -> list[Column]:
     same = [column for column in columns if column.name == name]
     same = [column for column in same if column.by_user] or same
     if len({(column.cells, column.unit) for column in same}) > 1:
-        raise _which(name, same)
+        raise which(name, same)
     return [column for column in columns if column.name != name or column is same[0]]
 
 
-def _which(name: str, same: Sequence[Column]) -> Question:
+def which(name: str, same: Sequence[Column]) -> Question:
     """Return the question which of several columns is a quantity, or whether each is a curve of one unit."""
     curves = scoped(name) if name in MEASURED and len({column.unit.work for column in same}) == 1 else []
     answers = _curve_answers(same, curves)

@@ -73,21 +73,15 @@ def _number(token: str, mark: str) -> Number | None:
     return Number(value, half_unit) if math.isfinite(value) else None
 
 
-def counted(text: str, by_user: bool = False) -> str:
-    """Return a count with "×" as a plain number, "8x V100 (2 nodes)" and "2x8xH100" as 8 and 16; else the cell.
+def counted(text: str, by_user: bool = False) -> tuple[str, str]:
+    """Return a count with "×" as a plain number, and its device: "8x V100 (2 nodes)" as "8", "V100"; else the cell, "".
 
     by_user: whether the user says that it counts; then the only number in it.
     """
     if match := _COUNT.fullmatch(text.strip()):
-        return str(int(match[1] or 1) * int(match[2]))
+        return str(int(match[1] or 1) * int(match[2])), match[3] or ""
     numbers = re.findall(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)", text) if by_user else []
-    return numbers[0] if len(numbers) == 1 else text
-
-
-def device(text: str) -> str:
-    """Return the device of a count, "V100" in "8x V100"; "" without one."""
-    match = _COUNT.fullmatch(text.strip())
-    return match[3] or "" if match else ""
+    return numbers[0] if len(numbers) == 1 else text, ""
 
 
 def counts(text: str) -> bool:
@@ -98,7 +92,7 @@ def counts(text: str) -> bool:
 
 def may_count(text: str) -> bool:
     """Return whether a cell below any header may count: "8x V100", "Parallel 2"; "8 x 4" may count anything."""
-    count = counted(text, by_user=True)
+    count, _ = counted(text, by_user=True)
     return bool(re.fullmatch(r"[1-9]\d*", count)) and not re.fullmatch(r"\d+ ?[x×] ?\d+", text.strip())
 
 

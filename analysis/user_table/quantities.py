@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.user_table import headers, numbers, units
+from analysis.user_table import headers, meanings, numbers, units
 from analysis.user_table.files import Grid, Row
 from analysis.user_table.headers import KIND, MEASURED, RATES, UNIT_KINDS, Choices, Column, Question
 from analysis.user_table.numbers import Cell, Number
@@ -32,6 +32,10 @@ def read(
             result.append(column)
         bad = [(row, cell) for row, cell in zip(rows, column.values, strict=True) if cell and isinstance(cell, str)]
         notes += [f"{row.source}, line {row.line}, column '{column.text}': {reason}" for row, reason in bad]
+    rated = [column for column in result if KIND.get(column.name) == "rate"]
+    works = {column.unit.work for column in rated}
+    if len(works - {""}) > 1 or len({work.endswith("FLOP") for work in works}) > 1:
+        raise meanings.which("rate", rated)
     return result, notes
 
 
