@@ -1,20 +1,16 @@
-"""Shared by outputs: the base of JSON objects, a number with its interval, counts in words, tables, CSV.
+"""Shared by outputs: the base of JSON objects, a number with its interval, counts in words, Markdown, CSV.
 
 The types of the documents are next to the code that fills them. `commands/schema.py` writes the schema from them.
 """
 
 import math
 import re
-import shutil
-import sys
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import pandas as pd
 from msgspec import UNSET, Meta, UnsetType
-from tabulate import tabulate
 
 from analysis import stats
 from analysis.stats import Variation
@@ -108,48 +104,6 @@ def markdown_table(rows: Sequence[Mapping[str, str]]) -> str:
     """Return rows as a Markdown table, one space around each cell: a wide cell does not widen all others."""
     cells = [[" ".join(cell.split()).replace("|", "\\|") for cell in row.values()] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in [[*rows[0]], ["---"] * len(rows[0]), *cells])
-
-
-def terminal_columns() -> int:
-    """Return the columns of the terminal; without one 80, or what COLUMNS says."""
-    return max(40, shutil.get_terminal_size().columns)
-
-
-def text_columns(most: int) -> int:
-    """Return how many columns prose has: at most `most`, and on a terminal no more than that."""
-    return min(most, terminal_columns()) if sys.stdout.isatty() else most
-
-
-def wrapped(lines: Iterable[str]) -> list[str]:
-    """Return lines of prose, on a terminal wrapped at words."""
-    if not sys.stdout.isatty():
-        return [*lines]
-    return [part for line in lines for part in textwrap.wrap(line, terminal_columns(), break_on_hyphens=False) or [""]]
-
-
-def folded_table(rows: pd.DataFrame) -> str:
-    """Return rows as a table of text, in blocks one below the other if it is wider than the terminal.
-
-    Each block begins with the columns that tell the rows apart: the first one, and those after it that are needed.
-    """
-    heads = {str(name): str(name).split("\n") for name in rows}
-    depth = max(map(len, heads.values()), default=0)
-    cells: dict[str, list[str]] = {}
-    for name, head in heads.items():
-        texts = [*map(str, rows[name])]
-        cells[name] = [*[""] * (depth - len(head)), *head, "-" * max(map(len, [*head, *texts])), *texts]
-    keys = [*heads][:1]
-    for name in [*heads][1:]:
-        if len(rows[[*keys, name]].drop_duplicates()) > len(rows[keys].drop_duplicates()):
-            keys.append(name)
-    blocks = [list[str]()]
-    for name in heads:
-        width = sum(len(cells[shown][depth]) + 2 for shown in [*blocks[-1], name]) - 2
-        if width > terminal_columns() and len(blocks[-1]) > len(keys):
-            blocks.append([*keys])
-        blocks[-1] += [name] if name not in blocks[-1] else []
-    tables = [[row for row in zip(*(cells[name] for name in block), strict=True) if any(row)] for block in blocks]
-    return "\n\n".join(tabulate(table, tablefmt="plain", disable_numparse=True) for table in tables)
 
 
 def csv_text(rows: pd.DataFrame, **options: Any) -> str:

@@ -1,7 +1,6 @@
 """`audit`: the findings, and the claims with their verdicts, or a user's study; `claims`: the claims in full."""
 
 import argparse
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +16,7 @@ from analysis.documents import Document, about, markdown_table, tally
 from analysis.finding import SEVERITIES, Finding
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
+from analysis.terminal import paragraph
 from analysis.user_table import table as user_table
 from train.record.record import RECORD_NAME
 
@@ -44,25 +44,21 @@ def _by_report(items: Sequence[Any], heading: str, text: Callable[[Any], Iterabl
 def _finding(finding: Finding) -> list[str]:
     off = "" if finding.off is None else f" ({finding.off:+.1%})"
     texts = (finding.place, f"stated: {finding.stated}; follows: {finding.follows}{off}", finding.meaning)
-    return [f"{finding.severity.upper()} {finding.rule}", *(line for text in texts for line in _wrap(text))]
+    return [f"{finding.severity.upper()} {finding.rule}", *(paragraph(text, "    ") for text in texts)]
 
 
 def _claim(claim: JudgedClaim) -> list[str]:
-    lines = (line for text in (claim.text, claim.evidence, claim.remark) for line in _wrap(text))
-    return [f"{claim.verdict.upper()} {claim.id} ({claim.place})", *lines]
+    texts = filter(None, (claim.text, claim.evidence, claim.remark))
+    return [f"{claim.verdict.upper()} {claim.id} ({claim.place})", *(paragraph(text, "    ") for text in texts)]
 
 
 def _text(audited: Audit) -> str:
     findings, judged = audited.findings, audited.claims
-    lines = [*audited.read_as, *(f"note: {note}" for note in audited.notes)]
+    lines = [*audited.read_as, *(paragraph(f"note: {note}", hanging="  ") for note in audited.notes)]
     lines += [*_by_report(findings, ": findings", _finding), *_by_report(judged, ": claims", _claim)]
     lines += ["", f"{len(findings)} findings: {tally([f.severity for f in findings], SEVERITIES)}"]
     lines += [claims_summary(judged)] if judged else []
     return "\n".join(lines).lstrip("\n")
-
-
-def _wrap(text: str) -> list[str]:
-    return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="    ")
 
 
 def _markdown(audited: Audit) -> str:
@@ -148,8 +144,8 @@ def _full_claim(claim: JudgedClaim) -> Iterator[str]:
         ("says", claim.text), ("hypothesis", claim.hypothesis), ("data", claim.data), ("rule", claim.rule),
         ("numbers", claim.evidence), ("these runs", claim.these_runs), ("remark", claim.remark),
     ):  # fmt: skip
-        text = f"{name + ':':12}{value}" if value else ""
-        yield from textwrap.wrap(text, 110, initial_indent="    ", subsequent_indent=" " * 16)
+        if value:
+            yield paragraph(f"{name + ':':12}{value}", "    ", " " * 12)
 
 
 def claims_text(judged: Sequence[JudgedClaim]) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
+import pandas as pd
 
 from analysis import TableError
 from analysis.commands import arguments
@@ -19,6 +19,7 @@ from analysis.figures import LOCAL, Entry, files, registry
 from analysis.study import Study
 from analysis.table import schema
 from analysis.table.runs import Notice
+from analysis.terminal import text_table
 from train.record.files import write_whole
 
 if TYPE_CHECKING:  # `list` does not import Jinja, nor the audit
@@ -74,9 +75,7 @@ def run_list(options: argparse.Namespace) -> int:
         points = entry.points(study)
         counts = (len(points.published), points.local["record"].nunique())
         rows.append((entry.id, entry.report, entry.shows, *(count or "-" for count in counts)))
-    headers = ("id", "report", "shows", "published", "local")
-    align = ("left", "left", "left", "right", "right")
-    print(tabulate(rows, headers, disable_numparse=True, colalign=align))
+    print(text_table(pd.DataFrame(rows, columns=["id", "report", "shows", "published", "local"])))
     print(f"\npublished: numbers that the report states; local: complete runs in {options.results}")
     print("every experiment with records also has figures: own-<experiment>-<kind>")
     return 0

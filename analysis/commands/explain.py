@@ -1,7 +1,6 @@
 """`explain`: split wall times into a fixed cost and a cost per step."""
 
 import argparse
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from analysis.documents import Document, about
 from analysis.explain import runs, text
 from analysis.explain.text import ExplainedCurve
 from analysis.study import Study
+from analysis.terminal import paragraph
 from analysis.user_table import table as user_table
 
 
@@ -57,9 +57,9 @@ def run_explain(options: argparse.Namespace) -> int:
     for curve in explained:
         print(text.report(curve), end="\n\n")
     for name, reason in refused.items():
-        print(textwrap.fill(f"== {name or 'the curve'}: not split: {reason}", text.WIDTH), end="\n\n")
+        print(paragraph(f"== {name or 'the curve'}: not split: {reason}"), end="\n\n")
     for note in notes:
-        print(textwrap.fill(f"note: {note}", text.WIDTH, subsequent_indent="  "))
+        print(paragraph(f"note: {note}", hanging="  "))
     return 0 if explained else 1
 
 

@@ -14,6 +14,7 @@ from analysis.compare.provenance import merged
 from analysis.compare.reference import Reference
 from analysis.compare.sessions import History, MachineHistory, Session
 from analysis.study import Study, record_files
+from analysis.terminal import paragraph
 from analysis.thresholds import limit
 from train.record import files
 
@@ -53,7 +54,7 @@ def run_history(options: argparse.Namespace) -> int:
         print(documents.text(history))
     else:
         print(*(_machine_text(machine) for machine in history.machines), sep="\n\n", end="\n\n")
-        print(text.wrapped(text.EXPLANATION), text.counts(rows), sep="\n\n")
+        print(paragraph(text.EXPLANATION), text.counts(rows), sep="\n\n")
     if options.junit:
         arguments.write_junit(options.junit, "history", text.failures(rows))
     if options.draw:
@@ -140,7 +141,7 @@ def run_check_reference(options: argparse.Namespace) -> int:
         now = "; ".join(dict.fromkeys(session.days for session in newest)) or "nothing yet, FORCE=1 measures again"
         print(f"{stored.name}: measured {stored.first_day} to {stored.last_day}; now: {now}", "", sep="\n")
         print(text.text(text.sections(rows, "reference", "now"), {}), "", *_changes(stored, newest), sep="\n")
-        print(text.wrapped(text.EXPLANATION), "", text.counts(rows), sep="\n")
+        print(paragraph(text.EXPLANATION), "", text.counts(rows), sep="\n")
     if options.junit:
         arguments.write_junit(options.junit, "check-reference", text.failures(rows))
     return 1 if any(row.verdict == "worse" for row in rows) else 0

@@ -18,6 +18,7 @@ from analysis.experiments import allreduce, arms, equivalence, summary
 from analysis.experiments.arms import RankedContest
 from analysis.study import Study
 from analysis.table import controls
+from analysis.terminal import paragraph, text_table
 from train.record import intervals
 from train.record.files import write_once
 from train.record.kit import ROOT
@@ -52,8 +53,7 @@ def run_summary(options: argparse.Namespace) -> int:
 
 
 def _prose(*lines: str) -> str:
-    """Return lines as a paragraph, wrapped on a terminal."""
-    return "\n".join(documents.wrapped(filter(None, lines)))
+    return "\n".join(map(paragraph, filter(None, lines)))
 
 
 def _brief(study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str]:
@@ -65,7 +65,7 @@ def _brief(study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str
             f"in brackets: the 95 % interval, for the variation {labels.variation(rows)}; another hour or day may "
             "differ by more; another launch: where its speedup is expected"
         ),
-        documents.folded_table(speedups),
+        text_table(speedups),
         _prose(labels.rounds_left_out(rows)),
         _prose(controls.control_note(rows, labels.name)),
         _prose(f"largest loss (what to try first: make diagnose EXPERIMENT={experiment})", *losses) if losses else "",
@@ -77,7 +77,7 @@ def _paragraphs(rows: pd.DataFrame) -> list[str]:
     """Return what to print about all numbers of an experiment."""
     pairs = equivalence.pairs(rows) if rows["arm"].nunique() > 1 else []
     paragraphs = [_prose(*_intervals(rows))]
-    paragraphs += [equivalence.summary(pairs) if pairs else documents.folded_table(summary.rows(rows).fillna(""))]
+    paragraphs += [equivalence.summary(pairs) if pairs else text_table(summary.rows(rows).fillna(""))]
     if rows["quantity"].eq("allreduce_s").any():
         paragraphs += ["time and bus bandwidth [GB/s] by message size, mean over rounds", allreduce.by_size(rows)]
     if emulated := controls.control_note(rows, labels.name):

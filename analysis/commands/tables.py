@@ -10,6 +10,7 @@ from analysis import reports
 from analysis.commands import arguments
 from analysis.documents import csv_text
 from analysis.study import Study
+from analysis.terminal import paragraph, text_table
 from analysis.user_table import table as user_table
 
 
@@ -27,8 +28,11 @@ def run_tables(options: argparse.Namespace) -> int:
         (options.out / f"{report}.md").write_text(f"# Report {report}: derived numbers, recomputed\n\n{text}\n")
     stated = numbers[numbers["stated"].notna()]
     unconfirmed = stated[~stated["agrees"].fillna(False)].to_dict("records")
-    table = [{"report": row["report"], **reports.text_row(row)} for row in unconfirmed]
-    print(tabulate(table, headers="keys", tablefmt="simple", maxcolwidths=28, disable_numparse=True))
+    for row in unconfirmed:
+        text = reports.text_row(row)
+        number = ", ".join(filter(None, (f"report {row['report']}", text["place"], text["of"], text["quantity"])))
+        values = f"stated {text['stated']}; computed {text['computed'] or 'nothing'}, {text['formula']}"
+        print(paragraph(f"{number}: {values}; agrees: {text['agrees']}", hanging="    "))
     for report, rows in stated.groupby("report"):
         print(f"report {report}: {reports.counts(rows)}")
     print(f"all of them: {options.out}")
@@ -46,7 +50,7 @@ def run_table(options: argparse.Namespace) -> int:
     read = user_table.read(options.file, options.columns)
     print(*read.interpretation, *(f"note: {note}" for note in read.notes), sep="\n", end="\n\n")
     columns = read.shown() if read.published is None else read.published
-    print(tabulate(_short(columns), headers="keys", tablefmt="simple", showindex=False, disable_numparse=True))
+    print(text_table(_short(columns)))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(csv_text(columns, float_format="%.12g"))
     print(f"\nwritten: {options.out}")

@@ -1,21 +1,18 @@
 """Comparisons as text and tables."""
 
 import math
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import get_args
-
-from tabulate import tabulate
 
 from analysis import labels
 from analysis.compare import AllowedRange, Comparison, Comparisons, ComparisonVerdict
 from analysis.compare.launches import LEAST_DAYS, Key
 from analysis.compare.sessions import MachineHistory, PointHistory, days
-from analysis.documents import counted, markdown_table, tally, text_columns
+from analysis.documents import counted, markdown_table, tally
 from analysis.stats import Number
+from analysis.terminal import paragraph, text_table
 
-WIDTH = text_columns(110)
 Section = tuple[str, list[dict[str, str]]]
 Notes = dict[str, Sequence[str]]
 # How tables and figures show a quantity: its name, its unit ("": none), and the factor to that unit.
@@ -139,11 +136,6 @@ def failures(rows: Sequence[Comparison]) -> dict[str, str]:
     }
 
 
-def wrapped(line: str) -> str:
-    """Return a sentence in lines."""
-    return textwrap.fill(line, WIDTH)
-
-
 _MOST = 8  # of provenance that the table names; the JSON has all
 
 
@@ -161,7 +153,7 @@ def session_table(history: MachineHistory) -> str:
         }
         for session in history.sessions
     ]
-    lines = [wrapped(f"== {history.machine}"), "", tabulate(cells, headers="keys", disable_numparse=True)]
+    lines = [paragraph(f"== {history.machine}"), "", text_table(cells)]
     for session in history.sessions:
         if changes := session.changed:
             lines += ["", f"what changed before session {session.number}:"]
@@ -183,7 +175,7 @@ def value_table(values: Iterable[tuple[Key | PointHistory, Number]], unit_of_n: 
         }
         for point, number in values
     ]
-    return tabulate(cells, headers="keys", disable_numparse=True)
+    return text_table(cells)
 
 
 def days_text(points: Sequence[PointHistory]) -> str:
@@ -192,7 +184,7 @@ def days_text(points: Sequence[PointHistory]) -> str:
     if values:
         return f"== for any day: mean over days, interval between days\n\n{value_table(values, 'days')}"
     known = max((point.over_days.n for point in points), default=0)
-    return wrapped(
+    return paragraph(
         f"What holds on any day needs {LEAST_DAYS} days with the same commit and versions (so far "
         f"{counted(known, 'day')}): until then intervals are about the launches that were made."
     )
@@ -202,14 +194,10 @@ def text(tables: Sequence[Section], notes: Mapping[str, Sequence[str]]) -> str:
     """Return tables and notes as text."""
     parts = []
     for title, rows in tables:
-        widths = [34 if key in ("note", "A", "B", "what") else None for key in rows[0]] if rows else []
-        table = tabulate(rows, headers="keys", disable_numparse=True, maxcolwidths=widths) if rows else "nothing"
-        parts.append("\n".join([*textwrap.wrap(f"== {title}", WIDTH), "", table]))
+        parts.append(f"{paragraph(f'== {title}')}\n\n{text_table(rows) if rows else 'nothing'}")
     for title, lines in notes.items():
         if lines:
-            # A path stays whole, to be copied.
-            wrapper = textwrap.TextWrapper(WIDTH, "  ", "    ", break_long_words=False, break_on_hyphens=False)
-            parts.append("\n".join([f"{title}:", *map(wrapper.fill, lines)]))
+            parts.append("\n".join([f"{title}:", *(paragraph(line, "  ", "  ") for line in lines)]))
     return "\n\n".join(parts)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from tabulate import tabulate
+import pandas as pd
 
 from analysis import labels
 from analysis.diagnose.paired_windows import CurveTimes
@@ -18,6 +18,7 @@ from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import is_above
+from analysis.terminal import text_table
 
 # Parts that are merged if one of two arms does not separate them.
 _MERGED: tuple[PartName, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange")
@@ -142,7 +143,7 @@ def table(comparison: Comparison) -> str:
     names = [textwrap.fill(NAMES[part], _HEADER_CHARACTERS) for part in parts]
     rows = [[curve.arm, *_cells(curve, split, parts)] for curve, split in comparison.arms]
     headers = ["[ms a step]", *names, "measured\nstep", "efficiency"]
-    return tabulate(rows, headers=headers, disable_numparse=True)
+    return text_table(pd.DataFrame(rows, columns=headers))
 
 
 def _cells(curve: CurveTimes, split: Split, parts: list[PartName]) -> Iterator[str]:

@@ -34,7 +34,6 @@ from typing import Annotated, Literal, get_args
 
 import numpy as np
 import pandas as pd
-from tabulate import tabulate
 
 from analysis import labels
 from analysis.diagnose.paired_windows import ArmKey, ArmTimes, CurveTimes, LaunchWindows, PairedWindows, curves
@@ -42,6 +41,7 @@ from analysis.documents import Document, NumberField, about
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import Spread, singles
 from analysis.stats.verdict import is_above
+from analysis.terminal import text_table
 from train.record import intervals
 from train.record.record import RunRecord
 
@@ -427,7 +427,7 @@ def job_table(jobs: Sequence[JobPhases]) -> str:
     }
     if not any(cells["series"]):
         del cells["series"]
-    return tabulate(cells, headers="keys", disable_numparse=True)
+    return text_table(pd.DataFrame(cells))
 
 
 def _cell(job: JobPhases, name: Group) -> str:

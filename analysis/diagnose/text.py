@@ -1,22 +1,21 @@
 """The diagnosis of one curve, as a document and as text: the parts of each point, and what to try first."""
 
 import shlex
-import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from tabulate import tabulate
+import pandas as pd
 
 from analysis import labels
 from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, PartName, Split, largest_loss, slowest_rank
-from analysis.documents import Document, NumberField, about, counted, filled, text_columns
+from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number
 from analysis.stats.repeats import MIN_VALUES
+from analysis.terminal import paragraph, text_table
 
-WIDTH = text_columns(110)
 _FORM = ".3g"
 
 NAMES: dict[PartName, str] = {
@@ -115,7 +114,7 @@ def report(curve: DiagnosedCurve) -> str:
 
 def page(title: str, table: str, sentences: Iterable[str]) -> str:
     """Return a title, a table and sentences as text."""
-    return "\n".join([f"== {title}", "", table, "", *(textwrap.fill(sentence, WIDTH) for sentence in sentences)])
+    return "\n".join([paragraph(f"== {title}"), "", table, "", *map(paragraph, sentences)])
 
 
 def _title(curve: CurveTimes | DiagnosedCurve) -> str:
@@ -146,7 +145,7 @@ def table(points: Sequence[DiagnosedPoint]) -> str:
         rows.append(["exchange by itself", *(_optional(point.exchange_alone_s) for point in points)])
         rows.append(["exchange hidden", *(_optional(point.exchange_hidden_s) for point in points)])
     headers = [f"{counted(point.nodes, 'node')}, batch {point.batch_per_rank}" for point in points]
-    return tabulate(rows, headers=["[ms a step]", *headers], disable_numparse=True)
+    return text_table(pd.DataFrame(rows, columns=["[ms a step]", *headers]))
 
 
 def _part(point: DiagnosedPoint, part: PartName) -> str:

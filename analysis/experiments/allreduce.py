@@ -3,12 +3,12 @@
 from typing import Annotated, Literal
 
 import pandas as pd
-from tabulate import tabulate
 
 from analysis import labels, metrics
 from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number, repeats, significant
 from analysis.stats.repeats import singles
+from analysis.terminal import text_table
 
 _POINT = ["operations", "cycle_time_ms", "ranks", "series"]
 HARDWARE_RATES = {
@@ -131,5 +131,5 @@ def by_size(local: pd.DataFrame) -> str:
             for size, at_size in at.groupby("message_bytes")
         }
     table = pd.DataFrame(cells).sort_index().fillna("")
-    table.index = pd.Index([size_label(size) for size in table.index], name="message")
-    return tabulate(table, headers="keys", disable_numparse=True, stralign="right")
+    table.insert(0, "message", [size_label(size) for size in table.index])
+    return text_table(table, align="right")

@@ -8,22 +8,21 @@ import json
 import math
 import re
 import statistics
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pandas as pd
-from tabulate import tabulate
 
 from analysis import labels, metrics, speedups
-from analysis.documents import Document, NumberField, about, counted, text_columns
+from analysis.documents import Document, NumberField, about, counted
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import MIN_VALUES, Launches
 from analysis.stats.verdict import Bounds, RatioVerdict, judge_at, ratio_verdict
 from analysis.table import controls
 from analysis.table.identity import SCALING
+from analysis.terminal import paragraph, text_table
 from train.record import recorded_config
 from train.record.record import RunRecord
 
@@ -130,7 +129,6 @@ def _interval(name: str, number: Number) -> dict[str, float]:
     return {name: number.value, f"{name}_low": number.low, f"{name}_high": number.high}
 
 
-WIDTH = text_columns(110)
 ArmVerdict = Literal[RatioVerdict, "base", "dropped: significantly slower"]
 
 
@@ -213,12 +211,12 @@ def report(contest: RankedContest) -> str:
     """Return the ranking of a contest as a table, and what follows from it."""
     title = f"{labels.name(contest.model)}, {contest.ranks} ranks, on {contest.machine}"
     base, level = _base(contest), contest.arms[0].ratio.level
-    table = tabulate([_row(arm, base) for arm in contest.arms], headers="keys", disable_numparse=True)
+    table = text_table([_row(arm, base) for arm in contest.arms])
     note = (
         f"in brackets: intervals at {100 * level:.3g} % each, 95 % for all of them together; "
         f"of fewer than {_fewest(level)} launches none"
     )
-    return "\n".join([title, "", table, "", *textwrap.wrap(_conclusion(contest, base), WIDTH), note])
+    return "\n".join([title, "", table, "", paragraph(_conclusion(contest, base)), paragraph(note)])
 
 
 def _base(contest: RankedContest) -> str:

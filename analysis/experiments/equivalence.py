@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
-from tabulate import tabulate
 
 from analysis import metrics
+from analysis.terminal import text_table
 from analysis.thresholds import limit
 
 TOLERANCE = limit("loss_apart")
@@ -137,5 +137,4 @@ def summary(pairs: Sequence[Pair]) -> str:
     ]
     loses, numbers = verdict(pairs)
     answer = {True: "yes", False: "no", None: "not decidable"}[loses]
-    table = tabulate(rows, headers="keys", disable_numparse=True)
-    return f"{table}\n\nDoes averaging gradients lose precision? {answer}: {numbers}."
+    return f"{text_table(rows)}\n\nDoes averaging gradients lose precision? {answer}: {numbers}."

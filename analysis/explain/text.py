@@ -1,24 +1,22 @@
 """The explanation of one curve, as a document and as text."""
 
 import math
-import textwrap
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 import pandas as pd
 from msgspec import structs
-from tabulate import tabulate
 
 from analysis import metrics
 from analysis.curves import ranks_in_words
-from analysis.documents import Document, NumberField, about, counted, optional, text_columns
+from analysis.documents import Document, NumberField, about, counted, optional
 from analysis.explain import Explanation, beyond_ideal
 from analysis.explain.line import EQUAL, FACTOR
 from analysis.explain.runs import POINT, SPEED, Contradiction, phases
 from analysis.stats import Number, from_ends
+from analysis.terminal import paragraph, text_table
 
-WIDTH = text_columns(100)
 Point = Mapping[Hashable, Any]  # a row of `Explanation.points`
 Fits = Literal["yes", "no", "not used", "not tested"]
 
@@ -255,14 +253,16 @@ def _curve_points(explained: Explanation) -> Iterator[CurvePoint]:
 
 
 def report(curve: ExplainedCurve) -> str:
-    """Return the explanation of one curve as text of at most WIDTH columns."""
+    """Return the explanation of one curve as text."""
     parts = [f"== {curve.curve or 'the curve'}"]
-    parts += [textwrap.fill(f"finding: {finding.meaning}", WIDTH, subsequent_indent="  ") for finding in curve.findings]
+    parts += [paragraph(f"finding: {finding.meaning}", hanging="  ") for finding in curve.findings]
     parts.append(_table(curve.points))
     if curve.phases:
-        table = tabulate(map(structs.asdict, curve.phases), headers="keys", floatfmt=".3f")
-        parts.append(f"The fixed cost by the phases of the records, mean over repeats:\n{table}")
-    return "\n\n".join([*parts, textwrap.fill(" ".join(curve.sentences), WIDTH)])
+        phases = [
+            {k: v if k == "ranks" else f"{v:.3f}" for k, v in structs.asdict(row).items()} for row in curve.phases
+        ]
+        parts.append(f"The fixed cost by the phases of the records, mean over repeats:\n{text_table(phases)}")
+    return "\n\n".join([*parts, paragraph(" ".join(curve.sentences))])
 
 
 _HEADERS = {
@@ -282,11 +282,9 @@ _HEADERS = {
 
 def _table(points: Sequence[CurvePoint]) -> str:
     """Return the points as a table, and how to read it."""
-    rows = [[_cell(point, name) for name in _HEADERS] for point in points]
-    table = tabulate(rows, [*_HEADERS.values()], disable_numparse=True, colalign=["right"] * len(_HEADERS))
-    return (
-        f"{table}\n(steps, batch: of a rank; speedups in x over the first point used; !: above the ideal; -: not known)"
-    )
+    rows = [{header: _cell(point, name) for name, header in _HEADERS.items()} for point in points]
+    legend = "(steps, batch: of a rank; speedups in x over the first point used; !: above the ideal; -: not known)"
+    return f"{text_table(rows, align='right')}\n\n{paragraph(legend)}"
 
 
 def _cell(point: CurvePoint, name: str) -> str:

@@ -1,7 +1,6 @@
 """Predictions for each target: rate, speedup, efficiency, wall time and cost of a job; as text."""
 
 import math
-import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,12 +8,12 @@ from typing import Annotated
 
 import numpy as np
 from msgspec import UNSET, UnsetType
-from tabulate import tabulate
 
 from analysis import labels, metrics
-from analysis.documents import Document, NumberField, about, text_columns
+from analysis.documents import Document, NumberField, about
 from analysis.predict import LEVEL, Curve, Learned, Prediction, Sizes, predict, sizes, why_not
 from analysis.stats import Number, exact, from_ends, unknown
+from analysis.terminal import paragraph, text_table
 
 
 class PredictedTarget(Document):
@@ -124,7 +123,6 @@ def _wall_s(images: float, rate: Number, fixed_s: Number | None) -> Number:
     return from_ends(value, low, high, "between machines", rate.n, LEVEL)
 
 
-WIDTH = text_columns(100)
 _MAX_CURVES = 3  # that are named for one reason; the JSON has all
 
 
@@ -133,18 +131,16 @@ def report(answers: Sequence[Answer], accuracy: str) -> str:
     predictions = table(answers) if any(target.supported for answer in answers for target in answer.targets) else ""
     notes = [(_how_to_read(answers) if predictions else "") + accuracy, *_saturating(answers), *_fixed_costs(answers)]
     parts = [*filter(None, [predictions]), *_missing(answers)]
-    return "\n\n".join([*parts, *(textwrap.fill(note, WIDTH) for note in notes)])
+    return "\n\n".join([*parts, *map(paragraph, notes)])
 
 
 def table(answers: Sequence[Answer]) -> str:
     """Return the predictions, one line a curve and target."""
     rows = [_row(target) for answer in answers for target in answer.targets if target.supported]
     headers = [header for header in rows[0] if any(row[header] for row in rows)]
-    cells = [[row[header] for header in headers] for row in rows]
     units = {answer.curve.unit for answer in answers}
     rate = units.pop() if len(units) == 1 and units != {"1/s"} else "rate"
-    headers = [rate if header == "images/s" else header for header in headers]
-    return tabulate(cells, headers, disable_numparse=True)
+    return text_table([{rate if header == "images/s" else header: row[header] for header in headers} for row in rows])
 
 
 def _row(target: PredictedTarget) -> dict[str, str]:
@@ -156,7 +152,7 @@ def _row(target: PredictedTarget) -> dict[str, str]:
         factor, unit = 1 / 3600, " h"
     return {
         "model": target.model,
-        "curve": "\n".join(textwrap.wrap(target.curve, 24)),
+        "curve": target.curve,
         "ranks": f"{target.ranks}",
         "images/s": _ends(target.images_per_s, ".4g"),
         "measured": measured,
@@ -189,7 +185,7 @@ def _missing(answers: Sequence[Answer]) -> Iterator[str]:
     for (why, ranks), curves in reasons.items():
         more = f"; and {len(curves) - _MAX_CURVES} more" if len(curves) > _MAX_CURVES else ""
         to = ", ".join(map(str, ranks))
-        yield textwrap.fill(f"Not predicted to {to}: {why}. {'; '.join(curves[:_MAX_CURVES])}{more}.", WIDTH)
+        yield paragraph(f"Not predicted to {to}: {why}. {'; '.join(curves[:_MAX_CURVES])}{more}.")
 
 
 def title(curve: Curve) -> str:

@@ -5,7 +5,6 @@ Points are chosen by benefit and cost, as in Ernest's experiment design (Venkata
 
 import math
 import shlex
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,8 @@ import numpy as np
 from analysis import metrics
 from analysis.documents import counted
 from analysis.predict import MIN_POINTS, SHARED_CORES, Curve, Learned, Sizes, extrapolated, predict, supported
-from analysis.predict.answers import WIDTH, title
+from analysis.predict.answers import title
+from analysis.terminal import paragraph
 
 MAX_POINTS = 2
 # The least narrowing of the intervals that is worth a launch: a fraction of their width.
@@ -162,16 +162,16 @@ def full(curve: Curve, experiment: str, typed: Sequence[str] = ()) -> str:
     text += "More sizes need more hosts (docs/clusters.md)"
     typed = [*typed] or ["make", experiment.replace("_", "-"), f"MODELS={curve.model}"]
     if len(np.unique(curve.ranks)) < MIN_POINTS <= curve.finer_nodes:
-        here = textwrap.fill(f"{text}, or smaller nodes on this one:", WIDTH)
+        here = paragraph(f"{text}, or smaller nodes on this one:")
         return f"{here}\n    {with_nodes(typed, curve.finer_nodes)}"
     nodes = curve.nodes(curve.largest) * (1 if curve.obstacles else 2)
-    return f"{textwrap.fill(f'{text}:', WIDTH)}\n    {with_nodes(typed, nodes, 'LAUNCHER=ssh', 'HOSTS=...')}"
+    return f"{paragraph(f'{text}:')}\n    {with_nodes(typed, nodes, 'LAUNCHER=ssh', 'HOSTS=...')}"
 
 
 def sentence(curve: Curve, points: Sequence[NextPoint], command: str) -> str:
     """Return the points to measure next for one curve, and the command for them."""
     proposals = "; then ".join(map(_point_text, points))
-    filled = textwrap.fill(f"To measure next, {title(curve)}: {proposals}.", WIDTH)
+    filled = paragraph(f"To measure next, {title(curve)}: {proposals}.")
     return f"{filled}\n    {command}" if command else filled
 
 

@@ -8,18 +8,18 @@ and instants (i), ascending, from the launch of the job on.
 
 import json
 import statistics
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from tabulate import tabulate
+import pandas as pd
 
 from analysis import grouped, labels
-from analysis.documents import Document, NumberField, about, counted, filled, text_columns
+from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number
 from analysis.stats.repeats import median
+from analysis.terminal import paragraph, text_table
 from analysis.timeline import (
     EXCHANGE,
     PARTS,
@@ -36,8 +36,6 @@ from analysis.timeline import (
 )
 from train.record import recorded_config
 from train.record.record import StepAt
-
-WIDTH = text_columns(110)
 
 _OPERATION = ("copy", "wire", "unmarked")  # parts of one operation: they do not overlap each other
 _LIBRARY = {"gloo": "Gloo", "mpi": "MPI on CPUs"}
@@ -116,7 +114,7 @@ def report(timeline: LaunchTimeline) -> str:
     sections = [_title(timeline)]
     if timeline.parts_s:
         sections += [_parts(timeline), _ranks(timeline.ranks)]
-    sections.append("\n".join(textwrap.fill(sentence, WIDTH) for sentence in timeline.sentences))
+    sections.append("\n".join(map(paragraph, timeline.sentences)))
     return "\n\n".join(sections)
 
 
@@ -137,16 +135,16 @@ def _parts(timeline: LaunchTimeline) -> str:
         [label, _ms(parts[name]) if name in parts else "none here", _ms(overlapped[name]) if name in overlapped else ""]
         for name, label in PARTS.items()
     ]
-    return tabulate(rows, headers=["[ms a step of rank 0]", "median", "while it computed"], disable_numparse=True)
+    return text_table(pd.DataFrame(rows, columns=["[ms a step of rank 0]", "median", "while it computed"]))
 
 
 def _ranks(ranks: Sequence[RankTimeline]) -> str:
     rows = [(r, r.computing_s, r.ready_after_first_s) for r in ranks if r.computing_s and r.ready_after_first_s]
     if len(rows) > _SHOWN_RANKS:
         rows = sorted(rows, key=lambda row: -row[2].value)[:_SHOWN_RANKS]
-    cells = [[f"{rank.rank} on {rank.host}", _ms(computing_s), _ms(behind_s)] for rank, computing_s, behind_s in rows]
+    cells = [(f"{rank.rank} on {rank.host}", _ms(computing_s), _ms(behind_s)) for rank, computing_s, behind_s in rows]
     headers = ["rank", "computing [ms a step]", "ready after the first rank [ms]"]
-    return tabulate(cells, headers=headers, disable_numparse=True)
+    return text_table(pd.DataFrame(cells, columns=headers))
 
 
 def sentences(launch: TracedLaunch, steps: Steps) -> Iterator[str]:

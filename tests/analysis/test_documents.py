@@ -62,28 +62,6 @@ def test_a_cell_is_no_formula():
     assert set(read["value"]) == {"-1.5"}
 
 
-@pytest.mark.parametrize("columns", [60, 80, 160])
-def test_a_table_is_folded_to_the_terminal_and_each_block_tells_its_rows_apart(monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    rows = pd.DataFrame(
-        {
-            "model": ["tiny", "tiny", "vgg16"],
-            "threads\na rank": [1, 1, 1],
-            "nodes": ["1", "2", "2"],
-            "images/s": ["711.8 (479.5 to 1765)", "280.5", "6.1"],
-            "speedup": ["1.00", "0.42 (0.17 to 0.59)", ""],
-            "note": ["", "shared cores: not valid as a scaling result", ""],
-        }
-    )
-    table = documents.folded_table(rows)
-    assert max(map(len, table.splitlines())) <= columns
-    blocks = table.split("\n\n")
-    assert len(blocks) == {60: 3, 80: 2, 160: 1}[columns]
-    for block in blocks:
-        assert [line.split()[0] for line in block.splitlines()[-3:]] == ["tiny", "tiny", "vgg16"]
-    assert all(value in table for column in rows for value in map(str, rows[column]))
-
-
 @pytest.mark.parametrize(
     ("value", "form", "text"),
     [(3771.2, ".3g", "3770"), (25123.0, ".4g", "25120"), (9.96e6, ".2g", "10000000"), (1.5872e9, ".4g", "1.587e+09"),

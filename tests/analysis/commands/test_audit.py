@@ -47,7 +47,7 @@ def test_a_study_in_a_file(command, json_output, tmp_path):
     assert "== study.csv: findings" in output
     assert f"{faster} (+80.0%)" in output
     assert "claims" not in output
-    assert "line 4, column 'train_s': empty" in output
+    assert "line 4, column 'train_s': empty" in " ".join(output.split())
     document = json_output("audit", "--file", path)
     assert (document["version"], document["claims"]) == (3, [])
     assert "audits this study alone" in command("audit", "--file", path, "results", status=2).err

@@ -104,7 +104,8 @@ def test_the_text_says_by_how_much_a_step_is_longer_and_why(base, other, sentenc
     assert sentence in " ".join(text(base, other).split())
 
 
-def test_the_table_has_a_row_for_each_arm_with_its_parts_and_intervals():
+def test_the_table_has_a_row_for_each_arm_with_its_parts_and_intervals(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
     lines = text(ALIKE, [paired_windows(exchange=0.25, slower=0.05)] * 6).splitlines()
     [row] = [line for line in lines if line.startswith("mwms ")]
     assert row.split()[1:] == ["1000", "50", "0", "250", "0", "1300", "0.77"]

@@ -6,6 +6,7 @@ import pytest
 
 from analysis import documents
 from analysis.experiments import summary
+from analysis.terminal import text_table
 from tests.helpers.run_records import QUOTA, Arm, as_sweep, make_record, make_rounds, save
 from tests.helpers.studies import curve_in_rounds
 from train.record.record import Epoch
@@ -140,7 +141,7 @@ def test_the_speedups_of_a_curve_fit_a_hundred_columns(results, monkeypatch):
     low, high = map(float, another.split(" to "))
     assert low < 1.27 < 1.96 < high
     monkeypatch.setenv("COLUMNS", "100")
-    assert documents.folded_table(speedups).count("model") == 1  # in one block
+    assert text_table(speedups).count("model") == 1  # in one block
     local = results.table()
     assert summary.speedup_rows(local[local["round"].isna()]).empty
 

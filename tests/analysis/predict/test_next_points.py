@@ -61,7 +61,7 @@ def test_points_that_the_machine_has_no_room_for_are_not_proposed():
     assert next_points.full(filled, "weak_scaling").endswith("this one:\n    make weak-scaling MODELS=resnet50 NODES=8")
     enough = curve(logarithmic, (1, 2, 4), max_nodes=4.0, finer_nodes=16)
     elsewhere = (
-        "need more hosts\n(docs/clusters.md):\n    make weak-scaling MODELS=resnet50 NODES=8 LAUNCHER=ssh HOSTS=..."
+        "need more hosts (docs/clusters.md):\n    make weak-scaling MODELS=resnet50 NODES=8 LAUNCHER=ssh HOSTS=..."
     )
     assert next_points.full(enough, "weak_scaling").endswith(elsewhere)
     crowded = replace(enough, obstacles=(Obstacle(SHARED_CORES, (4,)),), max_nodes=2.0)

@@ -1,0 +1,65 @@
+"""What commands print: paragraphs and tables, no wider than the terminal."""
+
+import shutil
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+from tabulate import tabulate
+
+_PROSE_CHARACTERS = 100  # longer lines are hard to read
+_CELL_CHARACTERS = (34, 22)  # a number with its interval has up to 22
+
+
+def columns() -> int:
+    """Return the columns of the terminal, or what COLUMNS says; without either, as in a file, 100."""
+    return max(40, shutil.get_terminal_size((_PROSE_CHARACTERS, 24)).columns)
+
+
+def paragraph(text: str, indent: str = "", hanging: str = "") -> str:
+    """Return a text wrapped at words, its first line indented by `indent` and the others by `hanging` after that.
+
+    A path stays whole, to be copied.
+    """
+    return textwrap.fill(
+        text,
+        min(columns(), _PROSE_CHARACTERS),
+        initial_indent=indent,
+        subsequent_indent=indent + hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def text_table(rows: pd.DataFrame | Sequence[Mapping[str, object]], align: str = "left") -> str:
+    """Return rows as a table of text, in blocks one below the other if it is wider than the terminal.
+
+    Each block begins with the columns that tell the rows apart: the first one, and those after it that are needed.
+    Texts are wrapped within their cells, more narrowly if fewer blocks are enough then.
+    """
+    frame = pd.DataFrame(rows)
+    tables = min((_blocks(frame, characters) for characters in _CELL_CHARACTERS), key=len)
+    return "\n\n".join(tabulate(table, tablefmt="plain", disable_numparse=True, stralign=align) for table in tables)
+
+
+def _blocks(rows: pd.DataFrame, characters: int) -> list[list[tuple[str, ...]]]:
+    """Return the rows of each block, from the header on, with cells of at most so many characters a line."""
+    texts = rows.map(lambda cell: _wrapped(str(cell), characters))
+    lines = {name: [_wrapped(str(name), characters), "", *texts[name]] for name in texts}
+    for cells in lines.values():
+        cells[1] = "-" * max(len(line) for cell in cells for line in cell.split("\n"))
+    keys = [*lines][:1]
+    for name in [*lines][1:]:
+        if len(texts[[*keys, name]].drop_duplicates()) > len(texts[keys].drop_duplicates()):
+            keys.append(name)
+    blocks: list[list] = [[]]
+    for name in lines:
+        width = sum(len(lines[shown][1]) + 2 for shown in [*blocks[-1], name]) - 2
+        if width > columns() and len(blocks[-1]) > len(keys):
+            blocks.append([*keys])
+        blocks[-1] += [name] if name not in blocks[-1] else []
+    return [[*zip(*(lines[name] for name in block), strict=True)] for block in blocks]
+
+
+def _wrapped(text: str, characters: int) -> str:
+    return "\n".join(textwrap.fill(line, characters, break_on_hyphens=False) for line in text.split("\n"))
