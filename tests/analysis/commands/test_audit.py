@@ -29,7 +29,7 @@ def test_markdown_has_both_tables(command, records):
 def test_text_fits_a_hundred_columns_and_strict_is_about_local_records(command, records):
     """The reports have serious findings, the record has none."""
     output = command("audit", records, "--strict", "--junit", "audit.xml").out
-    assert max(map(len, output.splitlines())) <= 100
+    assert max(len(line) for line in output.splitlines() if str(records) not in line) <= 100  # a path stays whole
     assert "== local records" in output
     suite = ElementTree.parse("audit.xml").getroot()
     assert suite.get("failures") == "0"
