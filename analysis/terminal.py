@@ -8,7 +8,7 @@ import pandas as pd
 from tabulate import tabulate
 
 _PROSE_CHARACTERS = 100  # longer lines are hard to read
-_CELL_CHARACTERS = (34, 22)  # a number with its interval has up to 22
+_CELL_CHARACTERS = (34, 25)  # a number with its interval and share has up to 25
 
 
 def columns() -> int:
