@@ -58,6 +58,6 @@ def test_nobody_else_can_write_to_what_a_launch_makes(tmp_path):
         (folder / "run.json").write_text("{}")
     finally:
         os.umask(before)
-    made = [*tmp_path.rglob("*")]
-    assert folder in made
-    assert [path for path in made if path.stat().st_mode & 0o022] == []
+    paths = [*tmp_path.rglob("*")]
+    assert folder in paths
+    assert [path for path in paths if path.stat().st_mode & 0o022] == []
