@@ -34,7 +34,7 @@ def run_tables(options: argparse.Namespace) -> int:
         values = f"stated {text['stated']}; computed {text['computed'] or 'nothing'}, {text['formula']}"
         print(paragraph(f"{number}: {values}; agrees: {text['agrees']}", hanging="    "))
     for report, rows in stated.groupby("report"):
-        print(f"report {report}: {reports.counts(rows)}")
+        print(paragraph(f"report {report}: {reports.counts(rows)}", hanging="    "))
     print(f"all of them: {options.out}")
     return 0
 
