@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from analysis import TableError
-from train.record.printable import printable_output
+from common.printable import printable_output
 
 # The module of analysis/commands, and a line of help. It has `declare_NAME(parser)` and `run_NAME(options) -> int`. It
 # is imported only when its command is called, so that commands start quickly.

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from analysis.documents import counted
 from analysis.table import controls
 from analysis.table.identity import PHRASES
-from train.record import intervals, recorded_config
-from train.record.disturbance import Selection, selection_text
-from train.record.progress import duration
+from record import intervals, recorded_config
+from record.disturbance import Selection, selection_text
+from record.progress import duration
 
 _NAMES = {
     "vgg16": "VGG16", "vgg19": "VGG19", "resnet50": "ResNet50", "resnet101v2": "ResNet101 v2", "resnet152": "ResNet152",

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis import metrics
 from analysis.stats import Number, repeats, unknown
 from analysis.stats.repeats import Launches, Spread, singles
-from train.record import intervals
+from record import intervals
 
 By = Literal["throughput", "wall time", "job time"]
 BY: tuple[By, ...] = ("throughput", "wall time", "job time")

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.table import loading
 from analysis.table.loading import Local, Records
 from analysis.table.runs import Notice
-from train.record.record import RECORD_NAME
+from record.schema import RECORD_NAME
 
 
 class Study:

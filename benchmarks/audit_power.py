@@ -25,10 +25,10 @@ from analysis.stats.repeats import proportion
 from analysis.user_table import table as user_table
 from benchmarks import faulty_studies
 from benchmarks.common import Rng, options, show
+from common import affinity
+from record.schema import RunRecord
 from tests.helpers import noisy_records
 from tests.helpers.tidy_rows import row, table
-from train.record import affinity
-from train.record.record import RunRecord
 
 SEED = 14
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
+from record import intervals
 from train.launch.execute import this_machine
 from train.launch.plan.make import make
-from train.record import intervals
 
 ROOT = Path(__file__).resolve().parent.parent
 Rng = np.random.Generator

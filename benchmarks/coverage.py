@@ -8,7 +8,7 @@ infinitely many rounds, and launches if these differ; under a disturbance it is 
 launches one more is drawn, and compared with the range in which it is expected.
 
 The second table is of three curves beside another program on the cores, and of what the kernel counts of it. A launch
-then goes on until enough rounds count (`train.record.disturbance`), or twice as many have passed.
+then goes on until enough rounds count (`record.disturbance`), or twice as many have passed.
 
 The third table is of one curve on several days, three launches each, that differ from day to day; launches of a day may
 be correlated. It compares what holds on any day with the interval of the launches of one day, and with the one over
@@ -32,8 +32,8 @@ import numpy as np
 
 from analysis.compare.launches import days_mean
 from benchmarks.common import Rng, Row, merged, options, show
-from train.record import disturbance, intervals
-from train.record.record import CoreUse
+from record import disturbance, intervals
+from record.schema import CoreUse
 
 _BLOCK = 6  # rounds
 _LONGEST = 2  # times as many rounds as are to count, at most

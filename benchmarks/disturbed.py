@@ -18,10 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.common import Row, curve_of, in_words, launch_command, launch_overrides, options, show
-from train.record import affinity, intervals, protocol, record, rounds
-from train.record.disturbance import run_selection
-from train.record.parts import read_part
-from train.record.record import RunRecord
+from common import affinity
+from record import intervals, protocol, rounds
+from record import schema as record
+from record.disturbance import run_selection
+from record.parts import read_part
+from record.schema import RunRecord
 
 _IN_TURN_S = 10.0  # with the loop, then without
 _EVERY_S = 0.2

@@ -25,7 +25,7 @@ import pandas as pd
 from analysis import explain
 from analysis.thresholds import limit
 from benchmarks.common import Rng, Row, options, show
-from train.record import affinity
+from common import affinity
 
 FIXED_S, BATCH, IMAGE_S = 12.0, 64, 1 / 170
 Values = np.ndarray

@@ -20,10 +20,10 @@ from datetime import datetime
 from pathlib import Path
 
 from benchmarks.common import options, show
+from record.schema import GpuUsage, RunRecord, load
 from train.config import quoted
 from train.make import Variables, steps
 from train.rank import gpus
-from train.record.record import GpuUsage, RunRecord, load
 
 TRAINING = """\
 import sys, time, torch, torchvision

@@ -21,7 +21,7 @@ from analysis.compare.launches import mean_ratio, within
 from analysis.stats.verdict import RatioVerdict, judge_all, ratio_verdict
 from analysis.thresholds import limit
 from benchmarks.common import Rng, Row, merged, options, show
-from train.record import affinity
+from common import affinity
 
 SEED = 19
 POINTS = 6

@@ -19,7 +19,7 @@ from functools import partial
 from scipy.stats import linregress
 
 from benchmarks.common import options
-from train.record import affinity
+from common import affinity
 
 CLASSES = 1000
 

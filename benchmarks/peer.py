@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.common import in_words, launch_command, launch_overrides, options
+from common import affinity
+from record import schema as record
+from record.summary import throughput
 from train.config.schema import PRETRAINED
 from train.rank import placement
-from train.record import affinity, record
-from train.record.summary import throughput
 
 _MODELS = ("resnet50", "vgg16", "vgg19")  # at 224 x 224 pixels, the size of its images
 _ARMS = ("horovod-stock", "horovod")

@@ -22,7 +22,7 @@ from analysis.documents import counted
 from analysis.experiments import summary
 from analysis.study import Study, record_files
 from benchmarks.common import ROOT, options
-from train.record.record import RunRecord
+from record.schema import RunRecord
 
 PAGE, README = ROOT / "docs/results.md", ROOT / "README.md"
 _MARKED = re.compile(r"(<!-- results: .*? -->\n).*?(<!-- end of results -->)", re.S)

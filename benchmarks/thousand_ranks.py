@@ -24,15 +24,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import options, show
+from record import protocol
+from record.run_files import source_digest, source_files
+from record.schema import Host
 from tests.helpers.thread_ranks import ThreadRank, on_all_ranks
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import RunConfig
 from train.rank import process, roll_call
 from train.rank.roll_call import Details, Expected, Present
-from train.record import protocol
-from train.record.files import source_digest, source_files
-from train.record.record import Host
 from train.transport import rendezvous
 from train.transport.rendezvous import Secret
 from train.transport.tcp_group import connect_on_machine

@@ -24,14 +24,15 @@ from analysis.figures import registry
 from analysis.figures.files import draw
 from analysis.study import Study
 from benchmarks.common import options, show
+from record import parts, progress, protocol, recorded_config
+from record import run_files as files
+from record.parts import JobEnd, PartWriter, assemble
+from record.run_files import write_once
+from record.schema import RECORD_NAME, RunRecord, Usage, dumps
 from tests.helpers.launched import measured
 from tests.helpers.noisy_records import identity
 from tests.helpers.run_records import make_record
 from train.launch.supervise import presence
-from train.record import files, parts, progress, protocol, recorded_config
-from train.record.files import write_once
-from train.record.parts import JobEnd, PartWriter, assemble
-from train.record.record import RECORD_NAME, RunRecord, Usage, dumps
 
 SEED = 1024
 RANKS_PER_NODE = 4

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 
 from benchmarks.common import in_words, options
+from common import affinity
 from train.config.compose import load
 from train.rank import placement
 from train.rank.sampler import Sampler
-from train.record import affinity
 
 PERIOD_S = 1.0  # as in conf/measure
 Step = Callable[[], object]

@@ -25,8 +25,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.record import kit
-from train.record.kit import ROOT
+from record import kit
+from record.kit import ROOT
 
 VARIANTS = ("cpu", "mvapich2", "cuda")
 BUILDERS = ("docker", "podman", "buildah")

@@ -32,8 +32,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from containers import build  # noqa: E402
+from record.parts import read_part  # noqa: E402
 from tests.helpers import simcluster  # noqa: E402
-from train.record.parts import read_part  # noqa: E402
 
 ALLREDUCE = "/opt/kit/containers/allreduce.py"
 TRAIN = ["python", "-m", "train", "experiment=weak_scaling", "model=tiny", "nodes=2", "batch_per_rank=4"]

@@ -19,13 +19,13 @@ import traceback  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import NoReturn  # noqa: E402
 
+from record import protocol  # noqa: E402
+from record.parts import PartWriter, RankPart  # noqa: E402
+from record.schema import Failure  # noqa: E402
 from train import task  # noqa: E402
 from train.config.checks import ConfigError  # noqa: E402
 from train.rank import placement, process  # noqa: E402
 from train.rank.phases import PhaseClock  # noqa: E402
-from train.record import protocol  # noqa: E402
-from train.record.parts import PartWriter, RankPart  # noqa: E402
-from train.record.record import Failure  # noqa: E402
 from train.standalone import Standalone  # noqa: E402
 from train.transport import PeerLost, RankDropped, RankUnresponsive  # noqa: E402
 from train.worker import Worker  # noqa: E402

@@ -15,15 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from record import parts, protocol
+from record import run_files as files
+from record.parts import PartWriter, RankPart
+from record.run_files import write_once
+from record.schema import RECORD_NAME, Failure, dumps
 from train.config.identity import config_hash, learning_rate, point_name, resolved, swept_values
 from train.config.schema import RunConfig
 from train.distribution import Distribution
 from train.rank import placement
 from train.rank.phases import PhaseClock
-from train.record import files, parts, protocol
-from train.record.files import write_once
-from train.record.parts import PartWriter, RankPart
-from train.record.record import RECORD_NAME, Failure, dumps
 from train.transport.rendezvous import Secret
 
 
@@ -32,7 +33,7 @@ class Run:
     """The run that rank 0 announces when all ranks have joined."""
 
     folder: str
-    identity: dict[str, Any]  # as `train.record.parts.assemble` takes it
+    identity: dict[str, Any]  # as `record.parts.assemble` takes it
 
 
 def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -> Run:

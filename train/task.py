@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from record import protocol
+from record.parts import PartWriter
 from train.config.checks import ConfigError, check_results
 from train.config.identity import rebuild
 from train.config.schema import RunConfig
@@ -16,8 +18,6 @@ from train.rank import roll_call
 from train.rank.counters import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
-from train.record import protocol
-from train.record.parts import PartWriter
 from train.transport.tcp_group import AllRanks
 
 

@@ -12,7 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from train import distribution
+from common import affinity
+from record import protocol
+from record import run_files as files
+from record.parts import PartWriter
+from record.schema import Failure
+from train import distribution, predictions
 from train.config import identity
 from train.config.checks import ConfigError
 from train.config.identity import config_hash, values
@@ -23,9 +28,6 @@ from train.rank.gpus import visible_gpu
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
-from train.record import affinity, files, predictions, protocol
-from train.record.parts import PartWriter
-from train.record.record import Failure
 from train.standalone import Standalone
 from train.task import Context, Task
 from train.transport import tcp_group

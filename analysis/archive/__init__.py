@@ -19,8 +19,10 @@ import msgspec
 from analysis import TableError
 from analysis.archive.manifest import GZIP, digest
 from analysis.verify.remade import SCRUBBED
-from train.record import bounded, ledger, protocol, record, recorded_config
-from train.record.record import RecordError, RunRecord
+from common import bounded_files as bounded
+from record import ledger, protocol, recorded_config
+from record import schema as record
+from record.schema import RecordError, RunRecord
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 from rocrate.model import ContextEntity, SoftwareApplication
 from rocrate.rocrate import ROCrate
 
-from train.record.record import RunRecord
+from record.schema import RunRecord
 
 NAME = "ro-crate-metadata.json"
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from analysis import TableError, grouped
-from train.record import bounded
+from common import bounded_files as bounded
 
 MANIFEST = "MANIFEST"
 SIGNATURE = "MANIFEST.sig"

@@ -26,7 +26,7 @@ from analysis.audit.launches import Launch, launch
 from analysis.finding import SEVERITIES, Finding, Severity
 from analysis.study import Study
 from analysis.user_table.table import UserTable
-from train.record.record import RunRecord
+from record.schema import RunRecord
 
 
 def table_findings(table: pd.DataFrame) -> list[Finding]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from analysis.finding import SEVERITIES, Severity
 from analysis.thresholds import limit
-from train.record.record import Environment, Host
+from record.schema import Environment, Host
 
 _MINOR = re.compile(r"\d+\.\d+")
 

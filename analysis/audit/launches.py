@@ -15,7 +15,7 @@ from analysis.stats import repeats, unknown
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
 from analysis.thresholds import limit
-from train.record.record import RunRecord
+from record.schema import RunRecord
 
 _ENOUGH_LAUNCHES = 3  # of a curve, to estimate how much they differ
 _DIVIDE = ("ranks_per_node", "threads_per_rank")  # keys that determine the cores of a rank

@@ -16,8 +16,8 @@ from analysis.stats import repeats
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, throughput_bounds
 from analysis.thresholds import limit
-from train.record import rounds
-from train.record.record import CoreUse, RunRecord
+from record import rounds
+from record.schema import CoreUse, RunRecord
 
 _TICK_S = 0.01  # USER_HZ: the kernel counts the time of cores in ticks, 100 a second on x86 (proc(5), /proc/stat)
 

@@ -11,8 +11,8 @@ from analysis import grouped
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, finding, rule
 from analysis.audit.launches import Launch
 from analysis.finding import Finding
-from train.record import kit
-from train.record.record import RunRecord
+from record import kit
+from record.schema import RunRecord
 
 _MEANING = "Both were written by the same launch: one of them was changed afterwards."
 # Settings that the launcher decides after the command.

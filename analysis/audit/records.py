@@ -13,8 +13,8 @@ from analysis.audit.findings import RECORD_RULES, finding, graded, rule
 from analysis.finding import Finding, Severity
 from analysis.stats.repeats import MIN_VALUES
 from analysis.thresholds import limit
-from train.record import rounds
-from train.record.record import CoreUse, Rank, RunRecord
+from record import rounds
+from record.schema import CoreUse, Rank, RunRecord
 
 
 def ratios(run: RunRecord) -> dict[str, list[float]]:

@@ -26,7 +26,10 @@ from analysis.archive import collect, manifest
 from analysis.commands import arguments, bundle_check
 from analysis.page import appendix as page
 from analysis.study import Study
-from train.record import affinity, bounded, files, kit
+from common import affinity
+from common import bounded_files as bounded
+from record import kit
+from record import run_files as files
 
 
 class _Measured(msgspec.Struct):

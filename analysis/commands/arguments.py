@@ -15,8 +15,8 @@ import pandas as pd
 from analysis import TableError
 from analysis.study import Study
 from analysis.table.runs import Notice
-from train.record import recorded_config
-from train.record.printable import escaped
+from common.printable import escaped
+from record import recorded_config
 
 _Value = TypeVar("_Value")
 

@@ -16,9 +16,9 @@ from analysis.documents import Document, about, markdown_table, tally
 from analysis.finding import SEVERITIES, Finding
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
-from analysis.terminal import paragraph
 from analysis.user_table import table as user_table
-from train.record.record import RECORD_NAME
+from common.terminal import paragraph
+from record.schema import RECORD_NAME
 
 JSON_VERSION = 3  # of all documents that --format json prints (docs/json.md)
 

@@ -23,8 +23,9 @@ from analysis.commands import arguments, draw
 from analysis.study import Study
 from analysis.timeline import find_launches, load_launch
 from analysis.timeline.text import write_trace
-from train.record import files, record
-from train.record.record import RunRecord
+from record import run_files as files
+from record import schema as record
+from record.schema import RunRecord
 
 
 def archive(folder: Path) -> bytes:

@@ -19,8 +19,8 @@ from analysis.figures import LOCAL, Entry, files, registry
 from analysis.study import Study
 from analysis.table import schema
 from analysis.table.runs import Notice
-from analysis.terminal import text_table
-from train.record.files import write_whole
+from common.terminal import text_table
+from record.run_files import write_whole
 
 if TYPE_CHECKING:  # `list` does not import Jinja, nor the audit
     from analysis.page import Scope

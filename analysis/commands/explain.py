@@ -13,8 +13,8 @@ from analysis.documents import Document, about
 from analysis.explain import runs, text
 from analysis.explain.text import ExplainedCurve
 from analysis.study import Study
-from analysis.terminal import paragraph
 from analysis.user_table import table as user_table
+from common.terminal import paragraph
 
 
 class Explained(Document):

@@ -14,9 +14,9 @@ from analysis.compare.provenance import merged
 from analysis.compare.reference import Reference
 from analysis.compare.sessions import History, MachineHistory, Session
 from analysis.study import Study, record_files
-from analysis.terminal import paragraph
 from analysis.thresholds import limit
-from train.record import files
+from common.terminal import paragraph
+from record import run_files as files
 
 
 def measured(results: Path, experiment: str | None, since: str | None = None) -> dict[str, list[Session]]:

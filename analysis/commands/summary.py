@@ -18,10 +18,10 @@ from analysis.experiments import allreduce, arms, equivalence, summary
 from analysis.experiments.arms import RankedContest
 from analysis.study import Study
 from analysis.table import controls
-from analysis.terminal import paragraph, text_table
-from train.record import intervals
-from train.record.files import write_once
-from train.record.kit import ROOT
+from common.terminal import paragraph, text_table
+from record import intervals
+from record.kit import ROOT
+from record.run_files import write_once
 
 
 def declare_summary(parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,8 @@ from analysis import reports
 from analysis.commands import arguments
 from analysis.documents import csv_text
 from analysis.study import Study
-from analysis.terminal import paragraph, text_table
 from analysis.user_table import table as user_table
+from common.terminal import paragraph, text_table
 
 
 def declare_tables(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from analysis.documents import about
-from train.record.record import RunRecord
+from record.schema import RunRecord
 
 # Keys on which no measurement depends, and the addresses of the ranks, which differ in each launch.
 _NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s",

@@ -19,7 +19,9 @@ from analysis.compare.launches import Change, Key, Values, compare_launches, lau
 from analysis.compare.provenance import Provenances, merged
 from analysis.compare.sessions import Session
 from analysis.documents import Document, about, filled
-from train.record import bounded, kit, migrations, record
+from common import bounded_files as bounded
+from record import kit, migrations
+from record import schema as record
 
 OLDEST, VERSION = 1, 2  # 2 added `kit`
 FOLDER = Path("references")

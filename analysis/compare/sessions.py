@@ -19,7 +19,7 @@ from analysis.compare.provenance import Details, Difference, Provenances, detail
 from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number
 from analysis.table import controls
-from train.record.record import RunRecord
+from record.schema import RunRecord
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from analysis.study import Study, record_files
 from analysis.user_table import table as user_table
 from analysis.user_table.headers import TEXT
 from analysis.user_table.rates import rates
-from train.record.record import RECORD_NAME
+from record.schema import RECORD_NAME
 
 
 @dataclass

@@ -11,7 +11,7 @@ from analysis.compare.launches import LEAST_DAYS, Key
 from analysis.compare.sessions import MachineHistory, PointHistory, days
 from analysis.documents import counted, markdown_table, tally
 from analysis.stats import Number
-from analysis.terminal import paragraph, text_table
+from common.terminal import paragraph, text_table
 
 Section = tuple[str, list[dict[str, str]]]
 Notes = dict[str, Sequence[str]]

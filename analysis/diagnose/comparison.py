@@ -18,7 +18,7 @@ from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import is_above
-from analysis.terminal import text_table
+from common.terminal import text_table
 
 # Parts that are merged if one of two arms does not separate them.
 _MERGED: tuple[PartName, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange")

@@ -9,10 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import labels, speedups
-from train.record import recorded_config
-from train.record.disturbance import run_selection
-from train.record.record import Role, RunRecord, Window
-from train.record.rounds import complete_rounds, run_rates, windows_by_turn
+from record import recorded_config
+from record.disturbance import run_selection
+from record.rounds import complete_rounds, run_rates, windows_by_turn
+from record.schema import Role, RunRecord, Window
 
 Times = NDArray[np.float64]
 

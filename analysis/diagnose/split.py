@@ -41,9 +41,9 @@ from analysis.documents import Document, NumberField, about
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import Spread, singles
 from analysis.stats.verdict import is_above
-from analysis.terminal import text_table
-from train.record import intervals
-from train.record.record import RunRecord
+from common.terminal import text_table
+from record import intervals
+from record.schema import RunRecord
 
 # "slower_or_exchange": where neither an arm without allreduce nor the times of gradients separate them.
 PartName = Literal["alone", "slower", "shared", "waiting", "exchange", "slower_or_exchange", "input", "rest"]

@@ -14,7 +14,7 @@ from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, PartName, Spl
 from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number
 from analysis.stats.repeats import MIN_VALUES
-from analysis.terminal import paragraph, text_table
+from common.terminal import paragraph, text_table
 
 _FORM = ".3g"
 

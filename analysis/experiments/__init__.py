@@ -16,9 +16,9 @@ from analysis import metrics, speedups
 from analysis.stats import Number, repeats
 from analysis.stats.repeats import Launches
 from analysis.table.hardware import COMPUTE, GPUS, LINK, PROCESSORS
-from train.record import recorded_config
-from train.record.record import RunRecord
-from train.record.rounds import windows_by_turn
+from record import recorded_config
+from record.rounds import windows_by_turn
+from record.schema import RunRecord
 
 Times = NDArray[np.float64]
 ENERGY_LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}

@@ -8,7 +8,7 @@ from analysis import labels, metrics
 from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number, repeats, significant
 from analysis.stats.repeats import singles
-from analysis.terminal import text_table
+from common.terminal import text_table
 
 _POINT = ["operations", "cycle_time_ms", "ranks", "series"]
 HARDWARE_RATES = {

@@ -22,9 +22,9 @@ from analysis.stats.repeats import MIN_VALUES, Launches
 from analysis.stats.verdict import Bounds, RatioVerdict, judge_at, ratio_verdict
 from analysis.table import controls
 from analysis.table.identity import SCALING
-from analysis.terminal import paragraph, text_table
-from train.record import recorded_config
-from train.record.record import RunRecord
+from common.terminal import paragraph, text_table
+from record import recorded_config
+from record.schema import RunRecord
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis import metrics
-from analysis.terminal import text_table
 from analysis.thresholds import limit
+from common.terminal import text_table
 
 TOLERANCE = limit("loss_apart")
 NEEDS = "records of `make equivalence`: the same steps on one rank and on several, and steps with a larger global batch"

@@ -17,7 +17,7 @@ from analysis.stats.repeats import singles
 from analysis.table import controls
 from analysis.table.hardware import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
-from train.record import recorded_config
+from record import recorded_config
 
 # The columns that identify points, and their headers.
 _POINT = {

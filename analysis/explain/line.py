@@ -21,7 +21,7 @@ from analysis.explain.runs import SPEED, shortest_s, steps_s
 from analysis.stats import Number
 from analysis.stats.student import student
 from analysis.thresholds import limit
-from train.record.intervals import LEVEL, student_quantile
+from record.intervals import LEVEL, student_quantile
 
 Array = NDArray[np.float64]
 DEGREES = 2

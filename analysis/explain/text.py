@@ -15,7 +15,7 @@ from analysis.explain import Explanation, beyond_ideal
 from analysis.explain.line import EQUAL, FACTOR
 from analysis.explain.runs import POINT, SPEED, Contradiction, phases
 from analysis.stats import Number, from_ends
-from analysis.terminal import paragraph, text_table
+from common.terminal import paragraph, text_table
 
 Point = Mapping[Hashable, Any]  # a row of `Explanation.points`
 Fits = Literal["yes", "no", "not used", "not tested"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from analysis.study import Study
-from train.record.record import RunRecord
+from record.schema import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

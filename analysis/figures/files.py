@@ -17,11 +17,12 @@ from analysis.compare.sessions import days
 from analysis.documents import counted, csv_text
 from analysis.figures import Entry, Points, plots
 from analysis.study import Study
-from train.record import affinity, files
-from train.record.kit import ROOT
+from common import affinity
+from record import run_files as files
+from record.kit import ROOT
 
 FORMATS = ("pdf", "svg", "png")
-_CODE = (ROOT / "analysis", ROOT / "train/record")
+_CODE = (ROOT / "analysis", ROOT / "record", ROOT / "common")
 _DRAWS = (".py", ".toml", ".csv", ".mplstyle")
 # A tenth larger than the default, in a quarter of the time.
 _SAVE_OPTIONS: Mapping[str, dict] = {"png": {"pil_kwargs": {"compress_level": 2}}}

@@ -12,7 +12,7 @@ from analysis.experiments.equivalence import pairs
 from analysis.figures import Entry, Kind, diagnosis, scaling, settings, training
 from analysis.figures.reports import bnl, hacksa, msoe, osu, spreadsheet
 from analysis.table.identity import BATCHES, LINK, SCALING
-from train.record.recorded_config import PROGRAM
+from record.recorded_config import PROGRAM
 
 REPORTS = (hacksa, osu, bnl, spreadsheet, msoe)
 

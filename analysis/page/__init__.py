@@ -34,9 +34,9 @@ from analysis.proposal.facts import BLANK
 from analysis.reports import TITLES
 from analysis.study import Study
 from analysis.table import schema
-from train.record import reproduction
-from train.record.progress import duration
-from train.record.reproduction import Reproduction
+from record import reproduction
+from record.progress import duration
+from record.reproduction import Reproduction
 
 MAX_RUNS = 200  # of one experiment that the page lists one by one
 

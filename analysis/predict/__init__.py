@@ -18,7 +18,7 @@ import numpy as np
 
 from analysis import grouped, metrics
 from analysis.thresholds import limit
-from train.record.intervals import student_quantile
+from record.intervals import student_quantile
 
 _ARRAYS = ("ranks", "batch", "images_per_s", "spread")
 

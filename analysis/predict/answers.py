@@ -13,7 +13,7 @@ from analysis import labels, metrics
 from analysis.documents import Document, NumberField, about
 from analysis.predict import LEVEL, Curve, Learned, Prediction, Sizes, predict, sizes, why_not
 from analysis.stats import Number, exact, from_ends, unknown
-from analysis.terminal import paragraph, text_table
+from common.terminal import paragraph, text_table
 
 
 class PredictedTarget(Document):

@@ -15,7 +15,7 @@ from analysis import metrics
 from analysis.documents import counted
 from analysis.predict import MIN_POINTS, SHARED_CORES, Curve, Learned, Sizes, extrapolated, predict, supported
 from analysis.predict.answers import title
-from analysis.terminal import paragraph
+from common.terminal import paragraph
 
 MAX_POINTS = 2
 # The least narrowing of the intervals that is worth a launch: a fraction of their width.

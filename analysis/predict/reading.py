@@ -17,7 +17,7 @@ from analysis.table.hardware import COMPUTE, LINK
 from analysis.user_table.rates import rates
 from analysis.user_table.table import UserTable
 from analysis.user_table.tidy import settings
-from train.record import recorded_config
+from record import recorded_config
 
 _ERRORS_BETWEEN_ENDS = 1.96 * 2  # standard errors between the ends of a 95 % interval
 _SERVER = "parameter_server"

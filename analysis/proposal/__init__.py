@@ -20,7 +20,7 @@ from analysis.stats import Number, exact, from_ends, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge_all, judge_at
 from analysis.study import Study
 from analysis.table import controls
-from train.record.record import RunRecord
+from record.schema import RunRecord
 
 Kind = Literal["weak", "strong"]
 Records = Mapping[str, RunRecord]  # by path

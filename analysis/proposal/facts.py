@@ -13,7 +13,7 @@ from pathlib import Path
 from analysis import labels
 from analysis.compare.sessions import days
 from analysis.documents import counted
-from train.record.record import ProgramFacts, RunRecord
+from record.schema import ProgramFacts, RunRecord
 
 BLANK = "[to be filled in]"
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod")

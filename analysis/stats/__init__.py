@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
-from train.record import intervals
+from record import intervals
 
 LEVEL = intervals.LEVEL
 

@@ -1,7 +1,7 @@
 """Numbers from repeated measurements, with intervals that assume no distribution.
 
 Values come by launch: one value for each of its rounds, or a single one. Intervals are order statistics
-(`train.record.intervals`). They cover other launches, from two launches in rounds or MIN_VALUES launches of one value
+(`record.intervals`). They cover other launches, from two launches in rounds or MIN_VALUES launches of one value
 on, and else other rounds of the same launch. Fewer than MIN_VALUES values have no interval.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.stats import LEVEL, NO_ENDS, Ends, Number, unknown
-from train.record import intervals
+from record import intervals
 
 MIN_VALUES = intervals.MIN_VALUES
 Launches = intervals.Launches

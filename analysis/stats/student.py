@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats import NO_ENDS, Ends, Number, Variation, common_variation, unknown
-from train.record.intervals import student_quantile
+from record.intervals import student_quantile
 
 _LARGEST_EXPONENT = 700.0  # of a double
 

@@ -6,9 +6,9 @@ Whether a record is what its ranks wrote is checked elsewhere, with the files be
 from collections import Counter
 from collections.abc import Iterator
 
-from train.record import recorded_config
-from train.record.record import Rank, RunRecord, Window
-from train.record.rounds import ranks_of
+from record import recorded_config
+from record.rounds import ranks_of
+from record.schema import Rank, RunRecord, Window
 
 _CLOCKS, _TICKS_S = 1.02, 0.04  # two clocks differ by 500 ppm at most (adjtimex(2)); ticks are of 10 ms
 _ROUNDING_S = 1e-4  # phases are differences of seconds since 1970, which doubles resolve to 0.24 microseconds

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis import grouped, metrics
-from train.record import recorded_config, rounds
-from train.record.record import CoreUse, Rank, RunRecord, Server
+from record import recorded_config, rounds
+from record.schema import CoreUse, Rank, RunRecord, Server
 
 COMPUTE, LINK = "compute_limit_images_per_s", "link_limit_images_per_s"
 _COMPRESSED = {"none": 1.0, "fp16": 0.5}  # share of the bytes of fp32

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from analysis import grouped
-from train.record.recorded_config import LAUNCH_PLAN, NOT_MEASURED, hashed_name
+from record.recorded_config import LAUNCH_PLAN, NOT_MEASURED, hashed_name
 
 # Axes of scaling: more ranks do the work.
 SCALING = ("nodes", "ranks_per_node")

@@ -18,8 +18,9 @@ from analysis.documents import counted
 from analysis.table import controls, schema
 from analysis.table.identity import identify
 from analysis.table.runs import Measured, Notice, Run, tabulate
-from train.record import affinity, record
-from train.record.record import RecordError, RunRecord
+from common import affinity
+from record import schema as record
+from record.schema import RecordError, RunRecord
 
 # Up to so many bytes of records, one process reads them faster than several start.
 FEW_BYTES = 5e6
@@ -75,7 +76,7 @@ def local(*sources: Path, every_generation: bool = False, all_rounds: bool = Fal
     """Load the complete records in `sources` (results folders, record files) as a tidy table.
 
     Only the newest generations count, unless `every_generation`, as a history needs them; and only rounds that others
-    did not disturb (`train.record.disturbance`), unless `all_rounds`.
+    did not disturb (`record.disturbance`), unless `all_rounds`.
 
     The table also has the columns of `schema.LOCAL_COLUMNS`. A launch in rounds has the rows of each of its arms. A
     file is left out and named with the reason if it cannot be read, or its numbers cannot be right

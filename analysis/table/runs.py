@@ -17,11 +17,11 @@ from analysis import metrics
 from analysis.documents import counted
 from analysis.table import checks, hardware, schema
 from analysis.table.identity import Facts, flat
-from train.record import record as records
-from train.record import recorded_config, rounds, summary
-from train.record.disturbance import run_selection
-from train.record.record import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
-from train.record.recorded_config import PROGRAM
+from record import recorded_config, rounds, summary
+from record import schema as records
+from record.disturbance import run_selection
+from record.recorded_config import PROGRAM
+from record.schema import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
 
 _EPOCH_QUANTITIES = (
     "train_accuracy", "validation_accuracy", "train_loss", "validation_loss", "validation_mean_absolute_error",

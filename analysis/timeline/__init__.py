@@ -17,8 +17,10 @@ import msgspec
 
 from analysis import TableError
 from analysis.table.runs import has_timeline
-from train.record import bounded, protocol, record
-from train.record.record import PHASES, Rank, RunRecord, StepAt
+from common import bounded_files as bounded
+from record import protocol
+from record import schema as record
+from record.schema import PHASES, Rank, RunRecord, StepAt
 
 
 class Phase(NamedTuple):

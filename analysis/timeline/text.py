@@ -19,7 +19,6 @@ from analysis import grouped, labels
 from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number
 from analysis.stats.repeats import median
-from analysis.terminal import paragraph, text_table
 from analysis.timeline import (
     EXCHANGE,
     PARTS,
@@ -34,8 +33,9 @@ from analysis.timeline import (
     timed_steps,
     union,
 )
-from train.record import recorded_config
-from train.record.record import StepAt
+from common.terminal import paragraph, text_table
+from record import recorded_config
+from record.schema import StepAt
 
 _OPERATION = ("copy", "wire", "unmarked")  # parts of one operation: they do not overlap each other
 _LIBRARY = {"gloo": "Gloo", "mpi": "MPI on CPUs"}

@@ -19,7 +19,8 @@ from typing import Any
 import pandas as pd
 
 from analysis import TableError, grouped
-from train.record import bounded, logs
+from common import bounded_files as bounded
+from common import logs
 
 _BYTES = 32 * 2**20  # of one file, and of the files in a folder
 _FILES = 1000  # in a folder

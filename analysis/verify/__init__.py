@@ -12,7 +12,7 @@ from analysis import grouped
 from analysis.finding import Finding
 from analysis.verify import launches, remade
 from analysis.verify.point import Point, in_archive, on_disk
-from train.record.record import RecordError
+from record.schema import RecordError
 
 __all__ = ["RULES", "in_archive", "on_disk", "verify"]
 RULES = (remade.CHANGED, launches.BROKEN, launches.UNACCOUNTED, "measured_again", "not_verifiable")

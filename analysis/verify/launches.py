@@ -9,8 +9,9 @@ from pathlib import Path
 from analysis.finding import Finding, Severity
 from analysis.verify.point import ASSIGNMENT, Point
 from analysis.verify.remade import changed
-from train.record import files, ledger
-from train.record.record import RECORD_NAME, RunRecord
+from record import ledger
+from record import run_files as files
+from record.schema import RECORD_NAME, RunRecord
 
 BROKEN, UNACCOUNTED = "ledger_broken", "launch_unaccounted"
 _RECORDS = "a record of each launch"

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.record import ledger, protocol, record
-from train.record.record import RECORD_NAME, RecordError, RunRecord
+from record import ledger, protocol
+from record import schema as record
+from record.schema import RECORD_NAME, RecordError, RunRecord
 
 ASSIGNMENT = protocol.assignment_path(Path()).name
 # Raised on reading a damaged file, or one that is made to break the reader.

@@ -9,9 +9,10 @@ import msgspec
 
 from analysis.finding import Finding
 from analysis.verify.point import ASSIGNMENT, DAMAGED, Point
-from train.record import parts, protocol, record
-from train.record.parts import JobEnd, assemble
-from train.record.record import RECORD_NAME, SCHEMA_VERSION, RecordError, RunRecord
+from record import parts, protocol
+from record import schema as record
+from record.parts import JobEnd, assemble
+from record.schema import RECORD_NAME, SCHEMA_VERSION, RecordError, RunRecord
 
 CHANGED = "record_changed"
 SCRUBBED = "scrubbed: names of hosts and users, paths, addresses and free text are replaced"  # a note in the record

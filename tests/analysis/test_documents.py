@@ -9,8 +9,8 @@ import pytest
 from analysis import documents, stats
 from analysis.__main__ import main
 from analysis.stats import between, exact, from_ends, unknown
+from record.schema import Failure
 from tests.helpers.run_records import make_record, save
-from train.record.record import Failure
 
 
 @pytest.mark.parametrize(

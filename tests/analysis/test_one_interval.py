@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from record import run_files as files
+from record.schema import RECORD_NAME, load
 from tests.helpers.kit import analyse
 from tests.helpers.run_records import make_rounds, save
 from train.launch.plan import launches
-from train.record import files
-from train.record.record import RECORD_NAME, load
 
 # Ratios of two nodes over one in six rounds of each launch: one model's launches differ by far more than the other's.
 RATIOS = {

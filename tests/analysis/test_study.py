@@ -6,12 +6,12 @@ from analysis.__main__ import main
 from analysis.figures import registry
 from analysis.study import Study, record_files
 from analysis.table import loading
+from common import bounded_files as bounded
+from record.schema import Failure
 from tests.helpers.drawn_figures import experiment_figures
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import curve_in_rounds
 from tests.helpers.timelines import launch_with_timeline
-from train.record import bounded
-from train.record.record import Failure
 
 
 @pytest.mark.slow

@@ -4,11 +4,11 @@ import sys
 import pytest
 
 from benchmarks.gpu_program import compared, parse_log
+from record.schema import GpuUsage
 from tests.helpers import ROOT
 from tests.helpers.kit import succeed
 from tests.helpers.needs import needs
 from tests.helpers.programs import write_program
-from train.record.record import GpuUsage
 
 LOG = """\
 2026/11/27 12:00:00.000, 0, 500, 210, 60.0

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import thousand_ranks, thousand_record
-from train.record import files, record
+from record import run_files as files
+from record import schema as record
 
 
 @pytest.mark.slow

@@ -9,11 +9,11 @@ import pytest
 from containers import verify_gpu
 from containers.verify import Skipped
 from containers.verify_gpu import Gpu
+from record import schema as record
+from record.schema import Usage
 from tests.helpers import GOLDEN
 from tests.helpers.run_records import as_sweep, make_record
 from train.rank.gpus import GpuUse
-from train.record import record
-from train.record.record import Usage
 
 SMI = (GOLDEN / "nvidia-smi.csv").read_text()
 

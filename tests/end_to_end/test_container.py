@@ -7,9 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from record.parts import read_part
 from tests.helpers import ROOT, podman
 from tests.helpers.kit import TIMEOUT_S, in_phase, launch_command, ranks, start, wait_for
-from train.record.parts import read_part
 
 RESULTS = 'run_10:30, it\'s "mine"'  # a mounted folder can have such a name
 pytestmark = [pytest.mark.end_to_end, pytest.mark.skipif(podman.missing() is not None, reason=str(podman.missing()))]

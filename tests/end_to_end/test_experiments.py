@@ -14,9 +14,9 @@ import pytest
 from analysis import claims
 from analysis.study import Study
 from analysis.table.checks import faults
+from record import reproduction
 from tests.helpers import small_sets
 from tests.helpers.kit import LAUNCH, analyse, records, succeed
-from train.record import reproduction
 
 pytestmark = pytest.mark.end_to_end
 

@@ -12,11 +12,11 @@ import pytest
 
 from analysis import audit
 from analysis.study import Study
+from record.parts import RankPart, read_part
 from tests.helpers import kit, simcluster
 from tests.helpers.kit import LAUNCH, QUICK, records, wait_for
 from tests.helpers.patched_ranks import ROUNDS_END, Hold
 from train.launch import cgroups
-from train.record.parts import RankPart, read_part
 
 pytestmark = pytest.mark.end_to_end
 

@@ -6,6 +6,7 @@ import psutil
 import pytest
 
 from analysis.table.checks import faults
+from record.parts import read_part
 from tests.helpers import ROOT, mpi
 from tests.helpers.kit import (
     OTHER_JOB,
@@ -22,7 +23,6 @@ from tests.helpers.kit import (
 )
 from tests.helpers.needs import needs
 from tests.helpers.patched_ranks import Hold
-from train.record.parts import read_part
 
 pytestmark = pytest.mark.end_to_end
 

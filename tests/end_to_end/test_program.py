@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from analysis.study import Study
+from record.schema import load
 from tests.helpers import ROOT, kit, podman
 from tests.helpers.kit import (
     LAUNCH,
@@ -26,7 +27,6 @@ from tests.helpers.kit import (
 from tests.helpers.needs import needs
 from tests.helpers.targets import launch_command
 from train.config import quoted
-from train.record.record import load
 
 pytestmark = pytest.mark.end_to_end
 

@@ -1,6 +1,6 @@
 """The smallest complete run record."""
 
-from train.record.record import SCHEMA_VERSION, Rank, RunRecord
+from record.schema import SCHEMA_VERSION, Rank, RunRecord
 
 
 def bare_record(**changes) -> RunRecord:

@@ -11,8 +11,9 @@ from pathlib import Path
 import omegaconf.base
 import pytest
 
+from record import kit
+from record import run_files as files
 from train.config import compose
-from train.record import files, kit
 
 
 def cached_in(folder: Path, compose_files: Callable[..., bytes]) -> Callable[..., bytes]:

@@ -2,13 +2,13 @@
 
 import itertools
 
+from record.parts import PartWriter
+from record.protocol import RoundsTask
 from train.config.schema import RunConfig
 from train.distribution import Distribution, Single
 from train.rank.counters import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
-from train.record.parts import PartWriter
-from train.record.protocol import RoundsTask
 from train.task import Context
 
 

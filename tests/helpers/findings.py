@@ -9,8 +9,8 @@ import pytest
 from analysis import audit  # noqa: F401 - adds its rules to the lists
 from analysis.audit.findings import RECORD_RULES, TABLE_RULES
 from analysis.finding import Finding
+from record.schema import RunRecord
 from tests.helpers.tidy_rows import table
-from train.record.record import RunRecord
 
 
 def record_findings(name: str, run: RunRecord) -> list[Finding]:

@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 from analysis.__main__ import main
+from record import schema as record
+from record.parts import read_part
+from record.schema import RunRecord
 from tests.helpers import ROOT, shell
 from tests.helpers.programs import write_program
 from train.config import quoted
-from train.record import record
-from train.record.parts import read_part
-from train.record.record import RunRecord
 
 TIMEOUT_S = 900  # only ends a test that would hang: on a busy machine everything takes many times as long
 _started: list[subprocess.Popen] = []

@@ -9,9 +9,11 @@ from datetime import datetime
 from pathlib import Path
 
 from analysis import verify
-from train.record import files, ledger, parts, protocol, record
-from train.record.parts import JobEnd, PartWriter, assemble
-from train.record.record import PHASES, RECORD_NAME, Failure, Rank, RunRecord
+from record import ledger, parts, protocol
+from record import run_files as files
+from record import schema as record
+from record.parts import JobEnd, PartWriter, assemble
+from record.schema import PHASES, RECORD_NAME, Failure, Rank, RunRecord
 
 _REAL = Path(__file__).parents[1] / "golden/results/launches/strategies"
 _POINTS = {1: "tiny-nodes1-one-rank-alone", 2: "tiny-nodes2-horovod"}  # by nodes

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
+from record import run_files as files
+from record.run_files import write_once
+from record.schema import RECORD_NAME, Rank, RunRecord, Window, dumps, load
 from tests.helpers.bare_record import bare_record
 from tests.helpers.launches import plan_points
 from train.config.identity import config_hash, resolved
 from train.launch.plan import curves
 from train.launch.plan.runs import Point, Run
-from train.record import files
-from train.record.files import write_once
-from train.record.record import RECORD_NAME, Rank, RunRecord, Window, dumps, load
 
 
 def curve(results: Path, *overrides: str) -> Point:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from record import rounds as in_rounds
+from record.parts import JobEnd, RankPart, assemble
+from record.schema import CoreUse, RunRecord, Window
 from tests.helpers.run_records import WEAK, make_record, make_rounds
-from train.record import rounds as in_rounds
-from train.record.parts import JobEnd, RankPart, assemble
-from train.record.record import CoreUse, RunRecord, Window
 
 CYCLE_S = 0.02
 _STARTED_AT = 1_764_000_000.0

@@ -9,9 +9,11 @@ import pandas as pd
 
 from analysis.study import Study
 from analysis.table.runs import Notice, Run, tabulate
-from train.record import files, record, recorded_config, summary
-from train.record import rounds as in_rounds
-from train.record.record import (
+from record import recorded_config, summary
+from record import rounds as in_rounds
+from record import run_files as files
+from record import schema as record
+from record.schema import (
     SCHEMA_VERSION,
     WITHOUT_ALLREDUCE,
     Environment,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from record.schema import Epoch, Server
 from tests.helpers.run_records import QUOTA, Arm, Results, as_sweep, make_record, make_rounds, save, with_roofline
-from train.record.record import Epoch, Server
 
 STEP_S = {"vgg16": 1.6, "resnet50": 0.5, "inceptionv3": 0.7, "vgg19": 1.9, "resnet101v2": 0.9, "inceptionv4": 1.1}
 EPOCHS = [Epoch(i, 10, 2.0, 1 / i, 1 - 0.5 / i, 1 / i, 1 - 0.6 / i) for i in range(1, 6)]

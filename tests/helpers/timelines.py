@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from analysis.timeline import TracedLaunch, load_launch
+from record import protocol
+from record import schema as record
+from record.schema import RankTimeline, StepAt
 from tests.helpers.run_records import make_record, save
-from train.record import protocol, record
-from train.record.record import RankTimeline, StepAt
 
 BEGAN_S = 1000.0  # start of each rank's process, by rank 0's clock; the job was launched half a second earlier
 STEPS = 8

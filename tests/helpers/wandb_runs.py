@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from record.schema import Epoch, Rank, RunRecord, dumps
 from tests.helpers.bare_record import bare_record
 from train.config.schema import Tracking
-from train.record.record import Epoch, Rank, RunRecord, dumps
 
 WANDB = Tracking(name="wandb", project="scaling", entity=None, sync=False)
 

@@ -5,10 +5,10 @@ import sys
 import time
 from pathlib import Path
 
+from record import protocol
+from record.parts import PartWriter
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
-from train.record import protocol
-from train.record.parts import PartWriter
 
 
 class WrittenRanks(Launcher):

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from record import schema as record
+from record.parts import PartWriter
+from record.schema import Failure
 from tests.helpers import ROOT, shell
 from train.config.compose import load
 from train.config.identity import swept_values
 from train.distribution import Single
 from train.rank.phases import PhaseClock
-from train.record import record
-from train.record.parts import PartWriter
-from train.record.record import Failure
 from train.standalone import Standalone
 
 OVERRIDES = ["experiment=weak_scaling", "model=tiny", "nodes=2", "batch_per_rank=4"]

@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
+from record import protocol
+from record.protocol import Assignment
 from train import task
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import values
-from train.record import protocol
-from train.record.protocol import Assignment
 
 OVERRIDES = ["experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=local"]
 

@@ -15,7 +15,8 @@ from analysis.commands import schema
 from analysis.compare import reference, sessions
 from analysis.compare.launches import Key, Values
 from analysis.study import Study
-from train.record import kit, migrations, record
+from record import kit, migrations
+from record import schema as record
 
 HERE = Path(__file__).parent
 RELEASED = tomllib.loads((HERE / "schemas.toml").read_text())

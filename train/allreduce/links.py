@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from train.record.record import Transfer
+from record.schema import Transfer
 from train.transport import connections
 from train.transport.tcp_group import AllRanks, listeners
 

@@ -14,11 +14,11 @@ import numpy as np
 import psutil
 import tensorflow as tf
 
+from record.schema import AllreduceTimes, CoreUse
 from train.allreduce import links
 from train.config.schema import AllreduceSweep
 from train.distribution import Distribution
 from train.rank import counters, placement
-from train.record.record import AllreduceTimes, CoreUse
 from train.task import Context
 
 # The message, its sum, the allocations of the check, and the backend's buffers: beyond the memory of TensorFlow and

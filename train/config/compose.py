@@ -25,11 +25,11 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from record.recorded_config import ASYNCHRONOUS
 from train.config import quoted, schema
 from train.config.checks import ConfigError
 from train.config.identity import rebuild
 from train.config.schema import ExperimentConfig, RunConfig
-from train.record.recorded_config import ASYNCHRONOUS
 
 _EXPERIMENT_KEYS = tuple(item.name for item in fields(ExperimentConfig))
 CONF = Path(__file__).resolve().parents[2] / "conf"

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
+from record import recorded_config
+from record.recorded_config import LAUNCH_PLAN, scaled_learning_rate
 from train.config import program
 from train.config.checks import ConfigError, check
 from train.config.schema import RunConfig
-from train.record import recorded_config
-from train.record.recorded_config import LAUNCH_PLAN, scaled_learning_rate
 
 _OF_TRAINING = frozenset({"model", "dataset", "optimizer", "precision", "weights", "assumed", "allreduce_sweep"})
 _BATCHES = frozenset({"batch_per_rank", "global_batch"})

@@ -1,7 +1,7 @@
 """The schema of conf/: every value of a run with its type, unit and allowed values, and which values go together.
 
 A field's metadata states its allowed values (train/config/checks.py). Checks of several fields at once are in the
-method `rules` of their class. train/record/recorded_config.py lists the fields that do not change what is measured.
+method `rules` of their class. record/recorded_config.py lists the fields that do not change what is measured.
 """
 
 import re
@@ -11,13 +11,12 @@ from typing import Any, Self, get_type_hints
 
 import msgspec
 
-from train.config import program
+from record.recorded_config import ASYNCHRONOUS, STRATEGIES, TOWERS, is_measured
+from train.config import printed, program
 from train.config.backends import BACKENDS
 from train.config.checks import LeftOut, Rule, allow, check, check_section
 from train.models import MODELS
 from train.models.applications import PRETRAINED
-from train.record import printed
-from train.record.recorded_config import ASYNCHRONOUS, STRATEGIES, TOWERS, is_measured
 
 STATED_ROLES = ("base", "control", "point")  # those that the file of an experiment can give an arm
 
@@ -81,7 +80,7 @@ class Optimizer:
     """The loss and the update rule, with the usual measures against the effects of large batches.
 
     The learning rate of a job is learning_rate, scaled with its ranks and backward passes by learning_rate_scaling
-    (`train.record.recorded_config`).
+    (`record.recorded_config`).
     """
 
     name: str = field(metadata=allow(names=("sgd", "adam", "adadelta")))
@@ -206,7 +205,7 @@ class RoundArm(msgspec.Struct, frozen=True):
     batch_per_rank: int
     allreduce: bool
     arm: str | None = None  # the name of an arm of the experiment, or of a control
-    role: str = "point"  # as Role of train/record/record.py
+    role: str = "point"  # as Role of record/schema.py
     swept: dict[str, Any] = {}  # swept key -> this point's value
     rank_group: int = 0  # the rank group that measures it
     link_mbit_per_s: float | None = None  # as system.link_mbit_per_s

@@ -14,11 +14,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from record import protocol
 from train.config.backends import FUSION_THRESHOLD_BYTES
 from train.config.schema import Distribution as Settings
 from train.config.schema import RunConfig
 from train.rank import placement
-from train.record import protocol
 from train.transport import rendezvous
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
 

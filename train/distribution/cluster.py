@@ -21,10 +21,10 @@ from pathlib import Path
 
 import msgspec
 
+from record import protocol
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.rank import placement
-from train.record import protocol
 from train.transport import PeerLost, RankUnresponsive, connections
 from train.transport.connections import Address
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret

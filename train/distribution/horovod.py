@@ -18,10 +18,10 @@ import tensorflow as tf
 from horovod.common import elastic as horovod_elastic
 from horovod.common.exceptions import HorovodInternalError
 
+from record import protocol
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.distribution import Distribution, Result, Single, exchange_flat
-from train.record import protocol
 from train.transport import PeerLost, RankDropped, connections, rendezvous
 from train.transport.connections import Address
 from train.transport.rendezvous import IMPORT_WITHIN_S

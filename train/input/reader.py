@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from common import affinity
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
 from train.input import image_ops
-from train.record import affinity
 
 if TYPE_CHECKING:
     import tensorflow as tf

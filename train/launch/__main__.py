@@ -6,11 +6,11 @@ python -m train.launch experiment=weak_scaling nodes=2 model=resnet50,vgg16
 import argparse
 import sys
 
+from common.printable import printable_output
 from train.config.checks import ConfigError
 from train.launch.execute import launch
 from train.launch.plan.make import Options
 from train.launch.screen import Terminal
-from train.record.printable import printable_output
 
 
 def main() -> int:

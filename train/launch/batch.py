@@ -14,13 +14,14 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
+from common import bounded_files as bounded
+from record import run_files as files
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
 from train.launch.launchers.base import RUNNING, BatchJob, BatchLauncher, clock
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, Run, estimate, remaining
 from train.rank import placement
-from train.record import bounded, files
 
 # A job that ends early costs nothing; one that reaches its limit waits in the queue again.
 _MARGIN, _MARGIN_S = 2, 600

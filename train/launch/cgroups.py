@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.record import affinity
-from train.record.record import NodeQuota
+from common import affinity
+from record.schema import NodeQuota
 
 _MIN_QUOTA_US = 4_000  # the kernel allows 1,000; with shorter slices most of the time is spent on switching
 _MIN_PERIOD_US = 20_000  # with the kernel's default, 100,000, a short step would wait too long

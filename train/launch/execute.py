@@ -11,6 +11,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from common import affinity, printable
+from record import ledger, protocol
+from record import run_files as files
+from record.schema import RECORD_NAME
 from train.config.checks import ConfigError, check_results
 from train.config.program import filled
 from train.launch.batch import submit
@@ -30,8 +34,6 @@ from train.launch.supervise.read_again import read_again
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.program import values
 from train.rank import process
-from train.record import affinity, files, ledger, printable, protocol
-from train.record.record import RECORD_NAME
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
 LAST_LINES = "LAST_LINES"  # variable of train/make.py: the file for lines that end the command of the user

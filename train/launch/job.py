@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common import affinity
+from record import protocol
+from record.kit import ROOT
+from record.schema import NodeQuota
 from train.config import identity
 from train.config.schema import Container, RunConfig
 from train.rank import environment, placement, process
-from train.record import affinity, protocol
-from train.record.kit import ROOT
-from train.record.record import NodeQuota
 
 OPEN_MPI, MPICH = "openmpi", "mpich"  # implementations of mpirun
 IMAGE_PYTHON = "python"  # of an image, by its PATH

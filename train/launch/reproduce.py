@@ -18,6 +18,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from common import affinity
+from common.printable import printable_output
+from record import reproduction
+from record.progress import duration
+from record.reproduction import Outcome, Reproduction, Status
 from train.config import compose
 from train.config.checks import ConfigError, check_results
 from train.config.compose import load
@@ -29,10 +34,6 @@ from train.launch.plan.make import Options, Plan, make
 from train.launch.plan.runs import Estimate, Run, estimate, remaining, runs_of
 from train.launch.screen import Terminal
 from train.launch.supervise.signals import Interrupted
-from train.record import affinity, reproduction
-from train.record.printable import printable_output
-from train.record.progress import duration
-from train.record.reproduction import Outcome, Reproduction, Status
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,15 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from common.printable import escaped, unescaped_output
+from record import progress
+from record.progress import Config, Follower, RunProgress, duration
+from record.schema import RunRecord
 from train.config import program
 from train.launch.plan.launches import program_budget_s
 from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Point, Run
 from train.launch.supervise.one_run import Watch
-from train.record import progress
-from train.record.printable import escaped, unescaped_output
-from train.record.progress import Config, Follower, RunProgress, duration
-from train.record.record import RunRecord
 
 READ_EVERY_S = 5.0  # reading takes time from the ranks that share the machine
 SHOW_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal a line that changes; in a log or with TERM=dumb a line a minute

@@ -13,6 +13,10 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from common.printable import printable_output
+from record import progress, protocol
+from record import run_files as files
+from record import schema as record
 from train.config.checks import ConfigError
 from train.launch import batch
 from train.launch.batch import Submission
@@ -20,8 +24,6 @@ from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import RUNNING, BatchLauncher
 from train.launch.screen import Terminal, counted
 from train.launch.supervise import presence
-from train.record import files, progress, protocol, record
-from train.record.printable import printable_output
 
 STATES = ("done", "running", "queued", "failed", "to do")
 

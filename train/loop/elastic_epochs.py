@@ -13,11 +13,11 @@ from typing import TypedDict
 import tensorflow as tf
 from horovod.runner.elastic.worker import HostUpdateResult
 
+from record.schema import GroupChange
 from train.distribution.horovod import ElasticHorovod, State
 from train.loop.epochs import Progress, train_epochs
 from train.loop.learner import Learner
-from train.record.predictions import Predictions
-from train.record.record import GroupChange
+from train.predictions import Predictions
 from train.task import Context
 
 

@@ -1,7 +1,7 @@
 """Training over whole epochs, with accuracy on training and validation data after each, and checkpoints between them.
 
 A checkpoint has everything that training needs to resume after an epoch. It is beside the run folder
-(`train.record.files.checkpoints`), because the next launch of the same run has another folder. The launcher removes it
+(`record.run_files.checkpoints`), because the next launch of the same run has another folder. The launcher removes it
 when the run is complete. Rank 0 writes and reads it; the others get its content by broadcast.
 """
 
@@ -18,10 +18,10 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 
+from record.schema import Epoch
 from train.loop.learner import Learner
 from train.loop.timed_steps import Batches, NotFinite, Steps, finite_losses, run_steps
-from train.record.predictions import Predictions
-from train.record.record import Epoch
+from train.predictions import Predictions
 from train.task import Context
 
 _MAX_CHECKPOINTS = 2

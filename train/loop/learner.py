@@ -10,7 +10,7 @@ from train.config.schema import RunConfig
 from train.datasets import Data
 from train.distribution import Distribution
 from train.loop import step
-from train.record.predictions import Predictions
+from train.predictions import Predictions
 
 
 @dataclass(frozen=True)

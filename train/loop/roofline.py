@@ -13,12 +13,12 @@ from dataclasses import replace
 import tensorflow as tf
 import tf_keras
 
+from record.schema import MatrixProduct, Operations
 from train.allreduce import links
 from train.config.schema import RunConfig
 from train.distribution import Distribution
 from train.loop.learner import Learner
 from train.loop.step import synchronize_devices
-from train.record.record import MatrixProduct, Operations
 from train.task import Context
 
 _DTYPES = {"fp32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}

@@ -13,6 +13,9 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from record import intervals, rounds
+from record.disturbance import largest, select, window_disturbance
+from record.protocol import EarlierLaunch
 from train.config.checks import check
 from train.config.schema import RunConfig
 from train.loop import roofline
@@ -20,9 +23,6 @@ from train.loop.learner import Learner
 from train.loop.timed_steps import NotFinite
 from train.loop.windows import ArmSet, Length, WindowRunner
 from train.rank import placement
-from train.record import intervals, rounds
-from train.record.disturbance import largest, select, window_disturbance
-from train.record.protocol import EarlierLaunch
 from train.task import Context
 from train.transport.rendezvous import IMPORT_WITHIN_S
 from train.transport.tcp_group import AllRanks, TcpGroup, time_limit

@@ -8,9 +8,9 @@ from functools import partial
 import tensorflow as tf
 import tf_keras
 
+from record.recorded_config import scaled_learning_rate
 from train.config.schema import Optimizer as OptimizerSettings
 from train.distribution import Distribution
-from train.record.recorded_config import scaled_learning_rate
 
 TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 ExchangeStep = Callable[[], tf.Tensor]

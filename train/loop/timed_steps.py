@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 import tensorflow as tf
 
+from record.schema import StepPhase
 from train.datasets import Data
 from train.distribution import Distribution
 from train.loop import roofline
 from train.loop.step import TrainStep, synchronize_devices
 from train.rank import counters
-from train.record.record import StepPhase
 from train.task import Context
 
 Batches = Iterator[tuple[tf.Tensor, tf.Tensor]]

@@ -21,9 +21,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from record import protocol
+from record.schema import RankTimeline, StepAt, StepPhase
 from train.loop.timed_steps import Steps
-from train.record import protocol
-from train.record.record import RankTimeline, StepAt, StepPhase
 from train.task import Context
 from train.transport import connections
 from train.transport.connections import Accepted, Channel

@@ -11,7 +11,7 @@ from train.loop.learner import Learner
 from train.loop.rounds import measure_rounds
 from train.loop.timed_steps import endless, run_steps, time_steps
 from train.models import build, freeze_below_classifier
-from train.record.predictions import Predictions
+from train.predictions import Predictions
 from train.task import Context
 
 

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from record.run_files import digest
 from train.config.checks import ConfigError
 from train.config.schema import PRETRAINED, RunConfig
 from train.models import build
-from train.record.files import digest
 
 if TYPE_CHECKING:
     import tf_keras

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import tensorflow as tf
 
+from record.schema import CoreUse, Window
 from train.config.schema import RoundArm, RunConfig
 from train.datasets import DATASETS, Data
 from train.distribution import Distribution, Single
@@ -23,7 +24,6 @@ from train.loop.learner import Learner
 from train.loop.step import ExchangeStep, TrainStep, make_exchange_step, make_train_steps, synchronize_devices
 from train.loop.timed_steps import Batches, Steps, endless, run_steps
 from train.rank import counters, placement
-from train.record.record import CoreUse, Window
 from train.task import Context
 from train.transport.tcp_group import AllRanks
 

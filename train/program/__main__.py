@@ -17,16 +17,17 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from common import affinity
+from record import protocol
+from record.parts import PartWriter
+from record.schema import Failure, Host, ProgramFacts
+from train.config.printed import RateError, printed_rate
 from train.config.program import filled
 from train.config.schema import RunConfig
 from train.program import facts, reading, values
 from train.program.child import Child
 from train.rank import environment, placement
 from train.rank.gpus import visible_gpu
-from train.record import affinity, protocol
-from train.record.parts import PartWriter
-from train.record.printed import RateError, printed_rate
-from train.record.record import Failure, Host, ProgramFacts
 from train.task import Task, assigned
 
 

@@ -10,9 +10,9 @@ import threading
 import time
 from pathlib import Path
 
+from record import protocol
 from train.program.facts import mapped_libraries
 from train.rank import placement, process
-from train.record import protocol
 
 _GRACE_S = 5.0  # less than the launcher's grace for this process
 _LOOK_EVERY_S = 2.0

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
+from common import affinity
+from record import run_files as files
+from record.schema import CoreUse, GpuUsage
 from train.rank import placement
 from train.rank.counters import STAT, core_times
 from train.rank.gpus import count_reader, use_reader
 from train.rank.process import job_processes
-from train.record import affinity, files
-from train.record.record import CoreUse, GpuUsage
 
 _VERSION_S = 60.0
 _BLOCK = 512  # bytes of the blocks that the kernel counts

@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from common import affinity
+from record.schema import CoreUse
+from record.summary import known_mean
 from train.rank.gpus import NOT_COUNTED, GpuCount
-from train.record import affinity
-from train.record.record import CoreUse
-from train.record.summary import known_mean
 
 POWER = Path("/sys/class/powercap")
 # A package; not its parts (intel-rapl:0:0), which it contains, nor the same one by MMIO.

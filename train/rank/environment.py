@@ -14,12 +14,13 @@ from pathlib import Path
 
 import psutil
 
+from common import affinity
+from record import kit, protocol
+from record.schema import Environment, Host
 from train.config.checks import ConfigError
 from train.rank import gpus as nvidia
 from train.rank import host as machine
 from train.rank import process
-from train.record import affinity, kit, protocol
-from train.record.record import Environment, Host
 
 _LONGEST_NAME = 120  # of a compiler; what is longer is no name
 PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pynvml
 
-from train.record.record import GpuState
+from record.schema import GpuState
 
 LIBRARY = "libnvidia-ml.so.1"  # NVML itself
 _TIMEOUT_S = 60.0  # a driver that no process holds open takes seconds for each GPU

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from record.schema import GpuState, HostState
 from train.rank import counters
-from train.record.record import GpuState, HostState
 
 _CPUINFO = Path("/proc/cpuinfo")
 # Instruction sets for which oneDNN and Eigen have special kernels, by the names of /proc/cpuinfo.

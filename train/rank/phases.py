@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 
-from train.record.record import Phase
+from record.schema import Phase
 
 Listener = Callable[[Phase, Mapping[str, float]], None]
 

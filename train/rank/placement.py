@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
+from record import protocol
 from train.config.schema import RunConfig
-from train.record import protocol
 
 # How each launcher tells a process its number on its host. Horovod's variable comes first.
 LOCAL_RANK_VARIABLES = (

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 
 import psutil
 
-from train.record.protocol import JOB_ID
+from record.protocol import JOB_ID
 
 # Horovod's launcher has five pipes and sockets for each rank; Gloo connects each rank with every other one.
 _FILES_PER_RANK = 8

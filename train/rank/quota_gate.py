@@ -1,15 +1,15 @@
 """Requests of a rank for the CPU quota of its measurement and the rate of its link, and their release.
 
 Import, building and tracing run without a quota: only warm-up and timed steps are measured. Rank and launcher exchange
-marker files in the run folder (train/record/protocol.py), which every launcher and container shares.
+marker files in the run folder (record/protocol.py), which every launcher and container shares.
 """
 
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.record import protocol
-from train.record.protocol import LinkRate
+from record import protocol
+from record.protocol import LinkRate
 
 _POLL_S = 0.01
 

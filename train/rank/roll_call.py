@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from record import run_files as files
+from record.schema import Host
 from train.config import identity
 from train.config.checks import ConfigError, listed
 from train.config.schema import RunConfig
 from train.rank import host as machine
 from train.rank.host import hosts_by_text
-from train.record import files
-from train.record.record import Host
 
 Gather = Callable[[Any, Any], list[Any]]  # a value of this rank, its type -> those of all ranks, in the order of ranks
 

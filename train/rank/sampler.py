@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import psutil
 
+from record.summary import Sample
 from train.rank import gpus, process
-from train.record.summary import Sample
 
 KILL_TIMEOUT_S = 5.0  # for the end of a process that was killed
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from common.printable import printable_output
 from train.config.checks import ConfigError
-from train.record.printable import printable_output
 
 
 def tensorflow_main(

@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from common import affinity
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import RunConfig
 from train.datasets import DATASETS
 from train.input import reader
-from train.record import affinity
 from train.tools import tensorflow_main
 
 _SIZE = 32  # pixels: decoding reads the whole file whatever the size, and a small one costs less

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from common.printable import printable_output
+from record.run_files import digest
 from train.config.checks import ConfigError
-from train.record.files import digest
-from train.record.printable import printable_output
 
 _TIMEOUT_S = 60.0
 _ATTEMPTS = 5  # in a row without a new byte

@@ -219,7 +219,7 @@ def check_gpus(visible: int) -> Check:
 
 def check_cores(ranks: int) -> Check:
     """Check whether every rank has its own core, or quotas can emulate nodes."""
-    from train.record import affinity
+    from common import affinity
 
     cpus = affinity.usable_cores()
     cores = len(affinity.whole_cores(cpus))
@@ -366,7 +366,7 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))  # as a script it begins in its own folder
-    from train.record.printable import printable_output
+    from common.printable import printable_output
 
     with printable_output():
         sys.exit(main())

@@ -22,12 +22,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from common import affinity
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import resolved
 from train.config.schema import RunConfig
 from train.rank import placement
-from train.record import affinity
 from train.tools import tensorflow_main
 
 if TYPE_CHECKING:
@@ -268,8 +268,8 @@ def _one_core(overrides: list[str]) -> RunConfig:
 
 def _write(rates: Rates, config: RunConfig) -> Path:
     """Return the path of the JSON file that holds the rates and how they were measured."""
+    from record.run_files import write_once
     from train.rank import environment
-    from train.record.files import write_once
 
     path = Path(config.results) / "input_bench" / f"{config.dataset.name}-{config.model.name}-{config.device}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

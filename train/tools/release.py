@@ -11,7 +11,7 @@ import tarfile
 from pathlib import Path
 from string import Template
 
-from train.record.kit import ROOT, version
+from record.kit import ROOT, version
 
 NEEDED = (".git_archival.txt", "LICENSE", "uv.lock", "CITATION.cff", "codemeta.json", "README.md", "ARTIFACT.md")
 _DOI = re.compile(r"^doi: *(\S+)", re.MULTILINE)

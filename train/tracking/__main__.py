@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from train.record.printable import printable_output
+from common.printable import printable_output
 from train.tracking import mirror
 from train.tracking.mirror import UploadError, upload_runs
 

@@ -18,12 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from record import protocol
+from record.parts import RankPart
+from record.progress import Follower, launched_at
+from record.schema import RECORD_NAME, RunRecord, find, load
 from train.config.identity import rebuild, resolved
 from train.config.schema import RunConfig, Tracking
-from train.record import protocol
-from train.record.parts import RankPart
-from train.record.progress import Follower, launched_at
-from train.record.record import RECORD_NAME, RunRecord, find, load
 from train.tracking import wandb_runs
 
 _READ_EVERY_S = 2.0

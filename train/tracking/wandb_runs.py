@@ -17,11 +17,13 @@ from pathlib import Path
 from statistics import harmonic_mean
 from typing import Any
 
+from record import rounds
+from record import run_files as files
+from record.disturbance import run_selection
+from record.schema import PHASES, Epoch, RunRecord
+from record.summary import HasUsage, usage_by_second
+from train import predictions
 from train.config.schema import Tracking
-from train.record import files, predictions, rounds
-from train.record.disturbance import run_selection
-from train.record.record import PHASES, Epoch, RunRecord
-from train.record.summary import HasUsage, usage_by_second
 
 INIT_WITHIN_S = 30.0  # for the answer of a server
 _START_WITHIN_S = 300.0  # for wandb's own process, on busy cores

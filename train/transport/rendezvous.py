@@ -18,9 +18,10 @@ from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
+from record import protocol
+from record import run_files as files
 from train.config.checks import ConfigError
 from train.rank import placement, process
-from train.record import files, protocol
 
 # Ranks wait this long for those that are still importing TensorFlow: on shared cores that takes minutes.
 IMPORT_WITHIN_S = 300

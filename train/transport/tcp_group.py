@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from record import protocol
 from train.config.checks import ConfigError
-from train.record import protocol
 from train.transport import PeerLost, RankUnresponsive, connections, rendezvous
 from train.transport.connections import Accepted, Address, Channel
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret

@@ -7,10 +7,11 @@ import pytest
 from analysis import TableError, archive
 from analysis.study import Study
 from analysis.timeline import find_launches
+from record import run_files as files
+from record import schema as record
+from record.schema import Failure, Server
 from tests.helpers.run_records import make_record, run_with_names, save
 from tests.helpers.timelines import launch_with_timeline, load
-from train.record import files, record
-from train.record.record import Failure, Server
 
 FILES = ["horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"]
 

@@ -9,9 +9,9 @@ from importlib.resources import files
 import pytest
 
 from analysis.archive import crate
+from record import schema as record
+from record.schema import Failure
 from tests.helpers.run_records import make_record, update_derived
-from train.record import record
-from train.record.record import Failure
 
 # It needs another version of rich than the kit, so a separate environment: `pip install rocrate roc-validator`.
 VALIDATOR = os.environ.get("ROC_VALIDATOR_PYTHON", "")

@@ -4,9 +4,9 @@ import pytest
 
 from analysis.audit import record_findings
 from analysis.study import Study
+from record.schema import Failure
 from tests.helpers.run_records import make_record, make_rounds, save, save_unchanged, update_derived
 from tests.helpers.studies import curve_in_rounds
-from train.record.record import Failure
 
 
 def alleged(study):

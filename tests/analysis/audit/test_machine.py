@@ -3,9 +3,9 @@ import random
 import pytest
 
 from analysis.audit.machine import emulated_nodes_disturbed
+from record.schema import CoreUse, HostState, MatrixProduct, Operations, Transfer
 from tests.helpers.findings import check, record_findings
 from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, make_record, make_rounds
-from train.record.record import CoreUse, HostState, MatrixProduct, Operations, Transfer
 
 
 def rounds(others=0.0, stolen=0.0, clocks=lambda number: None, gpu=lambda number: None, **run):

@@ -4,8 +4,8 @@ import pytest
 
 from analysis.audit import launches, provenance
 from analysis.audit.findings import RECORD_RULES
+from record.schema import Operations, PlanPosition
 from tests.helpers.run_records import make_record, make_rounds, update_derived
-from train.record.record import Operations, PlanPosition
 
 
 def alleged(name, run, path="the/record.json"):

@@ -11,11 +11,11 @@ from analysis.archive import collect
 from analysis.commands import bundle
 from analysis.figures import registry
 from analysis.study import Study
+from record.schema import Failure
 from tests.helpers.drawn_figures import experiment_figures
 from tests.helpers.needs import needs
 from tests.helpers.run_records import run_with_names, save
 from tests.helpers.timelines import launch_with_timeline
-from train.record.record import Failure
 
 
 def test_the_same_files_give_the_same_bytes_and_the_manifest_is_what_sha256sum_checks(tmp_path):

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from record.schema import Failure
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import month, month_of_allreduce
-from train.record.record import Failure
 
 pytestmark = pytest.mark.slow  # reads launches of several months
 NEW_COMMIT = {"slower": 1.25, "commit": "b" * 40}

@@ -4,8 +4,8 @@ import pytest
 
 from analysis import labels
 from analysis.commands import summary as summary_command
+from record.schema import Failure
 from tests.helpers.run_records import disturb, make_rounds, save
-from train.record.record import Failure
 
 
 @pytest.fixture

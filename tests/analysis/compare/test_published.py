@@ -10,8 +10,8 @@ from analysis.compare.curves import published_curves
 from analysis.stats import between, exact
 from analysis.stats.verdict import leaning, ratio_verdict
 from analysis.study import Study
+from record.schema import Epoch
 from tests.helpers.run_records import QUOTA, Arm, make_rounds, save
-from train.record.record import Epoch
 
 
 @functools.cache

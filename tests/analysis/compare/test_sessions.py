@@ -9,9 +9,9 @@ from analysis.compare.provenance import Difference
 from analysis.stats.student import ratio_of_means
 from analysis.stats.verdict import judge_all, ratio_verdict
 from analysis.study import Study, record_files
+from record.schema import GroupChange, HostState
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import EPOCHS, month, month_in_rounds, month_of_allreduce
-from train.record.record import GroupChange, HostState
 
 
 def sessions_in(folder, **assigned):

@@ -4,9 +4,9 @@ import pytest
 from analysis.diagnose.paired_windows import ArmKey, curves
 from analysis.diagnose.split import splits
 from analysis.study import Study
+from record.schema import CoreUse, Failure, Window
 from tests.helpers.run_records import QUOTA, make_record, make_rounds, save
 from tests.helpers.studies import curve_in_rounds, strategies
-from train.record.record import CoreUse, Failure, Window
 
 ONE, TWO = ArmKey(1, 8), ArmKey(2, 8)
 CONTROL = ArmKey(2, 8, "control")

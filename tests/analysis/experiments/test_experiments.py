@@ -1,9 +1,9 @@
 import pytest
 
 from analysis.experiments import step_times, training_runs
+from record.schema import Epoch
 from tests.helpers.drawn_figures import draw
 from tests.helpers.run_records import make_record, make_rounds, save
-from train.record.record import Epoch
 
 
 def step_time_rows(results):

@@ -6,10 +6,10 @@ import pytest
 
 from analysis import documents
 from analysis.experiments import summary
-from analysis.terminal import text_table
+from common.terminal import text_table
+from record.schema import Epoch
 from tests.helpers.run_records import QUOTA, Arm, as_sweep, make_record, make_rounds, save
 from tests.helpers.studies import curve_in_rounds
-from train.record.record import Epoch
 
 SPEEDUP, EFFICIENCY, BY_WALL_TIME = (
     "speedup\nby throughput",

@@ -8,7 +8,7 @@ from PIL import Image
 
 from analysis.figures import files, registry
 from analysis.study import Study
-from train.record.kit import ROOT
+from record.kit import ROOT
 
 IMAGES = sorted((ROOT / "docs/images").glob("*.png"))
 OF_PUBLISHED_NUMBERS = ("000-explained",)

@@ -3,10 +3,10 @@ import pytest
 
 from analysis.figures import Entry, Kind, captions, diagnosis, plots, registry, scaling, settings, training
 from analysis.study import Study
+from record.schema import Epoch
 from tests.helpers.drawn_figures import draw, lines
 from tests.helpers.run_records import QUOTA, Results
 from tests.helpers.studies import curve_in_rounds, fill
-from train.record.record import Epoch
 
 # The figures of records of all experiments in conf/experiment.
 EXPERIMENT_FIGURES = {

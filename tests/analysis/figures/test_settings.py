@@ -3,10 +3,10 @@ import pytest
 
 from analysis.figures import registry
 from analysis.figures.settings import positioned
+from record.schema import CoreUse
 from tests.helpers.drawn_figures import draw, lines
 from tests.helpers.run_records import Arm, make_record, make_rounds, save
 from tests.helpers.studies import curve_in_rounds
-from train.record.record import CoreUse
 
 LINK = "system.link_mbit_per_s"
 

@@ -8,10 +8,10 @@ import pytest
 from analysis.commands import draw
 from analysis.page import _folded
 from analysis.study import Study
+from record.schema import Failure
 from tests.helpers.drawn_figures import only_figures
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import curve_in_rounds
-from train.record.record import Failure
 
 pytestmark = pytest.mark.slow
 FIGURES = ("own-overhead-throughput", "003-models")  # figures of local measurements come first

@@ -5,13 +5,13 @@ import pytest
 from analysis.commands.draw import write_page
 from analysis.page import Scope
 from analysis.study import Study
+from record.reproduction import Outcome, Reproduction
+from record.schema import Failure
 from tests.helpers.browser import Browser
 from tests.helpers.drawn_figures import only_figures
 from tests.helpers.needs import needs
 from tests.helpers.run_records import Results
 from tests.helpers.studies import curve_in_rounds
-from train.record.record import Failure
-from train.record.reproduction import Outcome, Reproduction
 
 pytestmark = [pytest.mark.slow, needs("chromium")]
 

@@ -4,9 +4,9 @@ from analysis import page
 from analysis.__main__ import main
 from analysis.figures import registry
 from analysis.study import Study
+from record import reproduction
+from record.reproduction import Outcome, Reproduction
 from tests.helpers.drawn_figures import only_figures
-from train.record import reproduction
-from train.record.reproduction import Outcome, Reproduction
 
 
 def test_what_belongs_to_a_report(results):

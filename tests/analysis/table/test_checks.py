@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from analysis.table.checks import faults
+from record import schema as record
+from record.schema import CoreUse, Failure, GroupChange, NodeQuota
 from tests.helpers.run_records import as_sweep, make_record, make_rounds
-from train.record import record
-from train.record.record import CoreUse, Failure, GroupChange, NodeQuota
 
 REAL = sorted((Path(__file__).parents[2] / "golden/results").rglob(record.RECORD_NAME))
 

@@ -12,8 +12,8 @@ from analysis.table.hardware import (
     throughput_bounds,
     window_energy_per_image,
 )
+from record.schema import CoreUse, Server
 from tests.helpers.run_records import Arm, make_record, make_rounds, save, with_roofline
-from train.record.record import CoreUse, Server
 
 
 def bounded(**run):

@@ -16,10 +16,10 @@ import pytest
 from analysis import audit
 from analysis.__main__ import main
 from analysis.study import Study
+from record import schema as record
+from record.schema import Epoch
 from tests.helpers import ROOT, mutations
 from tests.helpers.run_records import as_sweep, make_record, save
-from train.record import record
-from train.record.record import Epoch
 
 GOLDEN = ROOT / "tests/golden/results"
 REAL = (

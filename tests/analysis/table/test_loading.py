@@ -2,8 +2,8 @@ import pytest
 
 from analysis import TableError
 from analysis.table import loading, schema
+from record.schema import Epoch, Failure
 from tests.helpers.run_records import make_record, save, save_unchanged
-from train.record.record import Epoch, Failure
 
 
 def values(loaded, quantity):

@@ -5,8 +5,8 @@ import pytest
 from analysis.study import Study
 from analysis.table import schema
 from analysis.table.runs import Notice
+from record.schema import Epoch, Failure
 from tests.helpers.run_records import QUOTA, Arm, make_record, make_rounds, save, tabulate_file
-from train.record.record import Epoch, Failure
 
 
 def cells(point):

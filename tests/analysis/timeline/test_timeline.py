@@ -6,9 +6,9 @@ import pytest
 from analysis import TableError, timeline
 from analysis.study import Study
 from analysis.timeline import Span, find_launches, step_parts, union, within, without
+from record.schema import StepAt
 from tests.helpers.run_records import make_record, save
 from tests.helpers.timelines import horovod_events, launch_with_timeline, load
-from train.record.record import StepAt
 
 
 def test_the_newest_of_each_run_and_only_launches_with_a_timeline(tmp_path):

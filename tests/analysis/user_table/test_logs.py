@@ -5,7 +5,7 @@ import json
 import pytest
 
 from analysis.user_table import table
-from train.record import logs
+from common import logs
 
 HOROVOD = """NCCL version 2.20.5
 Model: resnet50

@@ -8,10 +8,12 @@ import msgspec
 import pytest
 
 from analysis.archive import manifest
+from record import ledger, protocol
+from record import run_files as files
+from record import schema as record
+from record.schema import RECORD_NAME
 from tests.helpers import launched
 from tests.helpers.launched import found, home, said
-from train.record import files, ledger, protocol, record
-from train.record.record import RECORD_NAME
 
 
 @pytest.fixture

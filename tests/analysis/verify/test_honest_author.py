@@ -8,10 +8,10 @@ import pytest
 
 from analysis import verify
 from analysis.archive import collect
+from record import ledger
+from record.schema import PHASES, RECORD_NAME
 from tests.helpers import launched
 from tests.helpers.launched import found, home, packed, said
-from train.record import ledger
-from train.record.record import PHASES, RECORD_NAME
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@ import os
 
 import pytest
 
+from record import run_files as files
 from tests.helpers.needs import needs
 from train.config.checks import AllowedValues, ConfigError, check_results
-from train.record import files
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from record import recorded_config
+from record.schema import ROLES
 from tests.helpers.configs import with_values
 from train.config import identity
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash, learning_rate, point_name, rebuild, resolved, values
 from train.config.schema import LaunchPlan, RankGroup, RoundArm, RunConfig
-from train.record import recorded_config
-from train.record.record import ROLES
 
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 LAUNCHES = ["nodes=2", "measure.design=launches"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from record.kit import ROOT
 from tests.helpers import GOLDEN
 from tests.helpers.launches import make_plan
 from train.config.schema import Launcher, System
@@ -20,7 +21,6 @@ from train.launch.launchers.slurm import Slurm
 from train.launch.plan import curves
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, Run, runs_of
-from train.record.kit import ROOT
 
 WEAK = (
     *("experiment=weak_scaling", "nodes=2", "model=tiny", "launcher=slurm", "system=slurm"),

@@ -3,6 +3,9 @@ import sys
 import pytest
 from rich.console import Console
 
+from record import reproduction
+from record import run_files as files
+from record import schema as record
 from tests.helpers.run_records import make_record
 from train.config import compose
 from train.config.checks import ConfigError
@@ -11,7 +14,6 @@ from train.launch import reproduce
 from train.launch.launchers.base import Machine
 from train.launch.plan.make import Options
 from train.launch.reproduce import Estimate, Planned, ReportPart
-from train.record import files, record, reproduction
 
 WEAK = ReportPart("weak_scaling", "Weak scaling", Reproduced("001", [5, 6]))
 NO_DATA = Planned(ReportPart("imdb_wiki", "Age", Reproduced("001")), why_not="no data [here]")

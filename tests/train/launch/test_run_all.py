@@ -6,6 +6,9 @@ import pytest
 from rich.console import Console
 
 from analysis import verify
+from record import parts, protocol
+from record import run_files as files
+from record.schema import PlanPosition, find
 from tests.helpers.kit import records
 from tests.helpers.launches import make_plan
 from tests.helpers.written_ranks import WrittenRanks
@@ -14,8 +17,6 @@ from train.launch.plan import curves
 from train.launch.plan.queue import RoundsBudget
 from train.launch.plan.runs import Run, runs_of
 from train.launch.supervise import one_run
-from train.record import files, parts, protocol
-from train.record.record import PlanPosition, find
 
 pytestmark = pytest.mark.slow  # starts processes
 

@@ -5,12 +5,12 @@ from unittest.mock import Mock
 import pytest
 from rich.console import Console
 
+from record import protocol
+from record.parts import PartWriter
 from tests.helpers.launches import plan_points
 from train.config.compose import load
 from train.config.identity import values
 from train.launch import screen
-from train.record import protocol
-from train.record.parts import PartWriter
 
 
 @pytest.fixture

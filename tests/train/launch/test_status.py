@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from record import protocol
+from record.schema import Failure
 from tests.helpers.run_records import make_record, save
 from train.launch.batch import Submission
 from train.launch.status import STATES, counts, settled_failures, state_of, table, under_way
 from train.launch.supervise import presence
-from train.record import protocol
-from train.record.record import Failure
 
 
 @pytest.mark.parametrize(

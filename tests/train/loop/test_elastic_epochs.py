@@ -2,13 +2,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from record.protocol import HostsChange
+from record.schema import Epoch, GroupChange
 from tests.helpers.context import make_context
 from tests.helpers.lazy import Lazy
 from tests.helpers.learners import Learner, losses
 from train.config.compose import load
 from train.distribution import Single
-from train.record.protocol import HostsChange
-from train.record.record import Epoch, GroupChange
 from train.transport import PeerLost, connections
 
 pytestmark = pytest.mark.slow

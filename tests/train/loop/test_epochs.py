@@ -3,13 +3,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from record.parts import PartWriter, read_part
+from record.schema import Epoch
 from tests.helpers.configs import with_values
 from tests.helpers.context import make_context
 from tests.helpers.lazy import Lazy
 from tests.helpers.learners import Learner, losses
 from train.config.compose import load
-from train.record.parts import PartWriter, read_part
-from train.record.record import Epoch
 
 pytestmark = pytest.mark.slow
 

@@ -2,6 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from record.disturbance import select
+from record.protocol import EarlierLaunch, RoundsTask
 from tests.helpers.configs import with_values
 from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.lazy import Lazy
@@ -10,8 +12,6 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RankGroup, RoundArm
 from train.models import build
-from train.record.disturbance import select
-from train.record.protocol import EarlierLaunch, RoundsTask
 
 pytestmark = pytest.mark.slow
 

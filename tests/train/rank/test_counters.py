@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from record.schema import CoreUse
 from train.rank import counters
 from train.rank.counters import Counter, Meter
 from train.rank.gpus import GpuCount
-from train.record.record import CoreUse
 
 counted = pytest.mark.skipif(not counters.STAT.exists(), reason="no /proc/stat")
 STAT = """cpu  100 0 50 900 5 1 2 30 0 0

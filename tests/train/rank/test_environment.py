@@ -4,10 +4,10 @@ import socket
 
 import pytest
 
+from record import protocol
+from record.schema import GpuState
 from train.config.checks import ConfigError
 from train.rank import environment, gpus
-from train.record import protocol
-from train.record.record import GpuState
 
 
 def test_the_host_is_this_machine(monkeypatch):

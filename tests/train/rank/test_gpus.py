@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
+from record.schema import GpuState
 from train.rank import gpus
 from train.rank.gpus import UNKNOWN, GpuCount, GpuUse
-from train.record.record import GpuState
 
 FIRST, SECOND = "GPU-11111111-aaaa", "GPU-22222222-bbbb"
 INSTANCE = "MIG-33333333-cccc"

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common import affinity
 from train.rank import placement
-from train.record import affinity
 
 
 def rank_cores(available, nodes, ranks_per_node, ranks=None):

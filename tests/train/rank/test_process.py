@@ -8,9 +8,9 @@ import sys
 import psutil
 import pytest
 
+from record.protocol import JOB_ID
 from tests.helpers import ROOT as KIT
 from train.rank import process
-from train.record.protocol import JOB_ID
 
 NEEDED = 512 + 8 * 1024  # files of 1024 ranks
 

@@ -2,9 +2,9 @@ import threading
 import time
 from collections.abc import Callable
 
+from record import protocol
+from record.protocol import LinkRate
 from train.rank.quota_gate import QuotaGate
-from train.record import protocol
-from train.record.protocol import LinkRate
 
 
 def at_the_gate(rank: threading.Thread, has_come: Callable[[], bool]) -> None:

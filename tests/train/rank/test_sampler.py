@@ -9,9 +9,9 @@ import time
 import psutil
 import pytest
 
+from record import summary
 from train.rank import sampler
 from train.rank.gpus import UNKNOWN, GpuUse
-from train.record import summary
 
 
 def test_a_sample_has_the_use_of_the_process_and_of_its_gpu():

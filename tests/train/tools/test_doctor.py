@@ -7,10 +7,10 @@ from collections import namedtuple
 
 import pytest
 
+from common import affinity
 from tests.helpers.programs import write_program
 from train.launch import cgroups
 from train.rank import counters, gpus, host
-from train.record import affinity
 from train.tools import doctor
 
 Version = namedtuple("Version", "major minor micro")

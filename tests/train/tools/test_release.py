@@ -3,8 +3,8 @@ import tarfile
 
 import pytest
 
-from train.record.kit import IN_ARCHIVE
-from train.record.kit import commit as kit_commit
+from record.kit import IN_ARCHIVE
+from record.kit import commit as kit_commit
 from train.tools import release
 
 pytestmark = pytest.mark.slow  # starts processes

@@ -17,16 +17,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from record import protocol
+from record.parts import PartWriter, RankPart
+from record.run_files import write_once
+from record.schema import Epoch, Failure, RunRecord, dumps, find, load
 from tests.helpers import wandb_log, wandb_server
 from tests.helpers.kit import wait_for
 from tests.helpers.wandb_runs import WANDB, history, items, only, rank, run_files, run_record, save_record
+from train import predictions
 from train.config import compose
 from train.config.identity import values
-from train.record import predictions, protocol
-from train.record.files import write_once
-from train.record.parts import PartWriter, RankPart
-from train.record.predictions import Predictions
-from train.record.record import Epoch, Failure, RunRecord, dumps, find, load
+from train.predictions import Predictions
 from train.tracking import mirror, wandb_runs
 from train.tracking.__main__ import main
 from train.tracking.mirror import Logged, UploadError, Watchers, is_live, mirror_records, upload_runs
@@ -387,7 +388,7 @@ def test_after_an_interruption_and_a_kill_each_record_has_one_whole_run(tmp_path
     folder, _, _ = begin(tmp_path)
     # A launcher that is killed: the process that logs ends by itself. The next start writes the record.
     program = (
-        "import pathlib, sys, time; from train.record import protocol; from train.tracking.mirror import Watchers\n"
+        "import pathlib, sys, time; from record import protocol; from train.tracking.mirror import Watchers\n"
         "folder = pathlib.Path(sys.argv[1])\n"
         "watchers = Watchers(); watchers.watch(folder, protocol.read_assignment(folder))\n"
         "print([process.pid for process in watchers.running.values()][0], flush=True); time.sleep(600)"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from record import protocol
 from tests.helpers import ROOT
 from tests.helpers.kit import wait_for
 from tests.helpers.needs import needs
 from tests.helpers.thread_ranks import on_all_ranks
 from train.config.checks import ConfigError
-from train.record import protocol
 from train.transport import PeerLost, RankUnresponsive, connections, rendezvous, tcp_group
 from train.transport.connections import Address
 from train.transport.rendezvous import Secret

@@ -17,15 +17,15 @@ from typing import ClassVar, Protocol
 import psutil
 from omegaconf import DictConfig
 
+from record.kit import ROOT
+from record.protocol import IN_ALLOCATION
+from record.schema import NodeQuota
 from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
 from train.config.schema import RunConfig, System
 from train.launch.job import OPEN_MPI, Job
 from train.launch.start import commands
 from train.rank import gpus, host, placement
-from train.record.kit import ROOT
-from train.record.protocol import IN_ALLOCATION
-from train.record.record import NodeQuota
 
 
 @dataclass(frozen=True)

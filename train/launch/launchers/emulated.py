@@ -9,6 +9,11 @@ from pathlib import Path
 import psutil
 from omegaconf import DictConfig
 
+from common import affinity
+from record import protocol
+from record.protocol import LinkRate
+from record.recorded_config import ASYNCHRONOUS, TOWERS
+from record.schema import NodeQuota
 from train.config.backends import BACKENDS
 from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
@@ -20,10 +25,6 @@ from train.launch.launchers.base import Machine
 from train.launch.launchers.local import Local
 from train.launch.start import commands
 from train.rank import placement
-from train.record import affinity, protocol
-from train.record.protocol import LinkRate
-from train.record.record import NodeQuota
-from train.record.recorded_config import ASYNCHRONOUS, TOWERS
 
 
 def pids_of_nodes(nodes: Nodes, processes: Iterable[psutil.Process]) -> list[list[int]]:

@@ -23,14 +23,14 @@ from typing import IO
 import msgspec
 import psutil
 
+from common import affinity
+from common.printable import escaped
+from record.kit import ROOT
 from train.config.checks import ConfigError
 from train.launch.start.commands import ssh_command
 from train.rank import environment, gpus
 from train.rank import host as machine
 from train.rank.host import folded, hosts_by_text
-from train.record import affinity
-from train.record.kit import ROOT
-from train.record.printable import escaped
 
 _TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
 _MARK, _MOST_BYTES = "kit-host ", 1 << 20  # before the answer of a host; its shell may print anything else

@@ -1,11 +1,11 @@
 """All ranks on this machine."""
 
+from record.recorded_config import ASYNCHRONOUS, TOWERS
 from train.config.compose import Experiment
 from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI
 from train.launch.launchers.base import Launcher, Machine
 from train.launch.start import containers
-from train.record.recorded_config import ASYNCHRONOUS, TOWERS
 
 
 class Local(Launcher):

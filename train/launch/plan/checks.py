@@ -10,6 +10,8 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from common import affinity
+from record.kit import ROOT
 from train.config import identity
 from train.config.checks import ConfigError
 from train.config.program import filled
@@ -19,8 +21,6 @@ from train.launch.plan.runs import Point
 from train.program import values
 from train.rank import host, placement
 from train.rank.process import is_launcher_variable
-from train.record import affinity
-from train.record.kit import ROOT
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
 PROCESS_BYTES = 580_000_000

@@ -17,12 +17,12 @@ from typing import Any
 
 import msgspec
 
+from record.schema import WITHOUT_ALLREDUCE
 from train.config import identity
 from train.config.backends import FUSION_THRESHOLD_BYTES
 from train.config.identity import config_hash, point_name
 from train.config.schema import Distribution, LaunchPlan, RankGroup, RoundArm, RunConfig
 from train.launch.plan.runs import LINK, Point, compared, work
-from train.record.record import WITHOUT_ALLREDUCE
 
 _ADDED_ARMS = {"control": WITHOUT_ALLREDUCE, "in-memory": "batch-in-memory"}  # role -> name of an added arm
 _NODES = "nodes"

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 
+from record import intervals, rounds
+from record import run_files as files
+from record.disturbance import run_selection, selection_text
+from record.intervals import Interval, Spread
+from record.schema import RECORD_NAME, Outcome, RunRecord, load
 from train.config.schema import Measure
 from train.launch.plan.runs import Point, Run
-from train.record import files, intervals, rounds
-from train.record.disturbance import run_selection, selection_text
-from train.record.intervals import Interval, Spread
-from train.record.record import RECORD_NAME, Outcome, RunRecord, load
 
 Speedups = Mapping[str, Interval | None]
 

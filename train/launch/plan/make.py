@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from record.schema import WITHOUT_ALLREDUCE, Role
 from train.config import compose
 from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import Experiment, load, nodes_in
@@ -15,7 +16,6 @@ from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan import checks, curves
 from train.launch.plan.runs import Point, differing_keys, with_bases
 from train.rank import placement
-from train.record.record import WITHOUT_ALLREDUCE, Role
 
 _NO_EXCHANGE = "distribution.allreduce=false"
 

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from record import intervals, rounds
+from record.intervals import Spread
+from record.progress import duration
+from record.protocol import EarlierLaunch, RoundsTask
+from record.schema import PHASES, RunRecord
 from train.launch.plan import launches
 from train.launch.plan.launches import Shortfall
 from train.launch.plan.runs import Run, estimate, other_code, remaining
-from train.record import intervals, rounds
-from train.record.intervals import Spread
-from train.record.progress import duration
-from train.record.protocol import EarlierLaunch, RoundsTask
-from train.record.record import PHASES, RunRecord
 
 _ASSUMED_S = 30.0  # the fixed cost of a launch, before any is measured
 _ENOUGH_ROUNDS = 17  # of a launch: more would narrow the interval less than another launch

@@ -9,13 +9,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from record import parts, protocol
+from record import run_files as files
+from record.progress import duration
+from record.schema import PlanPosition, Role
 from train.config.checks import check, listed
 from train.config.identity import config_hash
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher
-from train.record import files, parts, protocol
-from train.record.progress import duration
-from train.record.record import PlanPosition, Role
 
 LINK = "system.link_mbit_per_s"  # can change between rounds: points that differ in it can share a launch
 

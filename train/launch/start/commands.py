@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from record.kit import ROOT
 from train.config.program import host_slots
 from train.launch.job import MPICH, Job
 from train.launch.start import containers, init, rank_groups
-from train.record.kit import ROOT
 
 # ssh gives up a host that does not answer for 10 s: without this it would wait for TCP, which takes minutes.
 SSH_OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=2")

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from record.kit import ROOT
+from record.run_files import digest
 from train.config.checks import ConfigError, check
 from train.config.schema import Container, RunConfig, default_image
 from train.launch.job import MPICH, OPEN_MPI, Shared
-from train.record.files import digest
-from train.record.kit import ROOT
 
 # What the first process of a container runs before the command of a user: it passes SIGTERM on, and when its input
 # ends, because the engine's client is gone, it kills all others. `kill -1` spares the first process.

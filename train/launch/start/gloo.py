@@ -25,9 +25,9 @@ from horovod.runner.elastic.settings import ElasticSettings
 from horovod.runner.http.http_server import RendezvousHandler
 from horovod.runner.util import network, remote
 
+from record import protocol
 from train.launch.start.commands import ssh_prefix
 from train.rank import placement, process
-from train.record import protocol
 from train.transport import rendezvous
 
 _START_TIMEOUT_S = 300  # Horovod's default is 30

@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import TextIO
 
-from train.record import protocol
+from record import protocol
 
 GRACE_S = 30.0  # a group's command may notice later than the other groups that a rank of it has died
 _FAILED = "group {group} failed with exit status {code}"

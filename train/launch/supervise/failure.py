@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from record import protocol
+from record.parts import RankPart, final_ranks, first_failure
+from record.schema import Failure
 from train.launch.job import Exchange, Job, Outcome
 from train.launch.launchers.base import Launcher
 from train.launch.start import rank_groups
 from train.rank.host import folded
-from train.record import protocol
-from train.record.parts import RankPart, final_ranks, first_failure
-from train.record.record import Failure
 
 # How Horovod's Gloo launcher, Open MPI's mpirun and Slurm's srun report the rank that ended first.
 _GLOO = re.compile(r"first process to do so was:\s*Process name: (?P<rank>\d+)\s*Exit code: (?P<code>\d+)")

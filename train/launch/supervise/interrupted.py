@@ -9,13 +9,14 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from record import ledger, parts, protocol
+from record import run_files as files
+from record.parts import JobEnd
+from record.schema import RECORD_NAME, Failure
 from train.config.checks import ConfigError
 from train.config.identity import rebuild
 from train.launch.supervise import presence
 from train.launch.supervise.one_run import END_WITHIN_S, cores_shared, save
-from train.record import files, ledger, parts, protocol
-from train.record.parts import JobEnd
-from train.record.record import RECORD_NAME, Failure
 
 REASON = "interrupted: its launcher ended without a record"
 

@@ -18,6 +18,12 @@ from typing import IO
 
 from msgspec import structs
 
+from common import affinity
+from record import ledger, parts, protocol
+from record import run_files as files
+from record.parts import JobEnd, assemble
+from record.run_files import digest, write_once
+from record.schema import RECORD_NAME, RunRecord, dumps
 from train.config.identity import config_hash, learning_rate, resolved, values
 from train.config.schema import RunConfig
 from train.launch.job import Job, Outcome, make_job
@@ -30,10 +36,6 @@ from train.launch.supervise import failure, presence
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
 from train.rank import placement, process
 from train.rank.host import folded
-from train.record import affinity, files, ledger, parts, protocol
-from train.record.files import digest, write_once
-from train.record.parts import JobEnd, assemble
-from train.record.record import RECORD_NAME, RunRecord, dumps
 from train.transport.rendezvous import Secret
 
 _POLL_S = 0.2  # between looks at a running job; its end is noted at once

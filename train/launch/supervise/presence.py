@@ -23,8 +23,8 @@ from typing import BinaryIO, Self
 import msgspec
 import psutil
 
+from common import bounded_files as bounded
 from train.config.checks import ConfigError
-from train.record import bounded
 
 _NAME, _RUNNING = ".launch", "running"
 BEAT_S = 10.0

@@ -5,15 +5,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from record import ledger, parts, protocol
+from record import run_files as files
+from record.parts import JobEnd, PartWriter
+from record.schema import RECORD_NAME, RecordError, RunRecord, load
 from train.config.checks import ConfigError
 from train.config.identity import resolved, values
+from train.config.printed import RateError, printed_rate
 from train.launch.plan.runs import Point, Run
 from train.launch.supervise.one_run import commands, save
 from train.program import reading
-from train.record import files, ledger, parts, protocol
-from train.record.parts import JobEnd, PartWriter
-from train.record.printed import RateError, printed_rate
-from train.record.record import RECORD_NAME, RecordError, RunRecord, load
 
 _PATTERNS = ("rate", "time", "time_of", "unit", "scaling", "pick", "skip", "decimal", "each_rank")
 

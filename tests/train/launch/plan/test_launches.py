@@ -4,6 +4,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from record import run_files as files
+from record import summary
+from record.intervals import Interval, Spread
+from record.run_files import write_once
+from record.schema import RECORD_NAME, CoreUse, PrintedRate, ProgramFacts, Rank, dumps
 from tests.helpers.bare_record import bare_record
 from tests.helpers.configs import with_values
 from tests.helpers.launched_curves import add, curve
@@ -12,10 +17,6 @@ from tests.helpers.run_records import make_record, update_derived
 from train.config.identity import config_hash, resolved
 from train.launch.plan import launches
 from train.launch.plan.runs import Run
-from train.record import files, summary
-from train.record.files import write_once
-from train.record.intervals import Interval, Spread
-from train.record.record import RECORD_NAME, CoreUse, PrintedRate, ProgramFacts, Rank, dumps
 
 
 @pytest.fixture

@@ -2,14 +2,15 @@ import math
 
 import pytest
 
+from record import protocol
+from record import run_files as files
+from record.parts import PartWriter
+from record.protocol import RoundsTask
+from record.schema import Window
 from tests.helpers.launched_curves import add, curve
 from tests.helpers.run_records import make_record
 from train.launch.plan.queue import Budget, Cost, CurveLaunches, Queue, RoundsBudget, earlier_launch, launch_cost
 from train.launch.plan.runs import Run
-from train.record import files, protocol
-from train.record.parts import PartWriter
-from train.record.protocol import RoundsTask
-from train.record.record import Window
 
 ALIKE = [1.6] * 4
 DIFFER = ([1.4] * 3, [1.6] * 3, [1.8] * 3)

@@ -1,9 +1,9 @@
 import pytest
 
+from record.schema import PlanPosition
 from tests.helpers.launches import make_plan, plan_points
 from train.launch.plan import curves
 from train.launch.plan.runs import Durations, Estimate, Run, differing_keys, estimate, runs_of
-from train.record.record import PlanPosition
 
 WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=1,2,3,4", "measure.repeats=3")
 

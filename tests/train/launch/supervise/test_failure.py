@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from record.parts import RankPart
+from record.schema import Failure, GroupChange
 from tests.helpers import launches
 from train.launch.job import Exchange, Group, Job, Nodes, Outcome
 from train.launch.launchers import LAUNCHERS
 from train.launch.supervise import failure
-from train.record.parts import RankPart
-from train.record.record import Failure, GroupChange
 
 
 def gloo(*exits: tuple[int, int]) -> str:

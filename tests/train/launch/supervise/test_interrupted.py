@@ -8,12 +8,12 @@ import pytest
 
 from analysis.table.checks import faults
 from analysis.verify import on_disk, verify
+from record import protocol
 from tests.helpers import ROOT
 from tests.helpers.kit import records, wait_for
 from tests.helpers.launches import make_plan
 from train.launch.plan.runs import Run
 from train.launch.supervise.interrupted import record_interrupted
-from train.record import protocol
 
 pytestmark = pytest.mark.slow
 

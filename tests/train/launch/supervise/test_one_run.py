@@ -12,13 +12,13 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from record.schema import Failure, NodeQuota
 from tests.helpers import launches
 from tests.helpers.run_records import make_record
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
 from train.launch.supervise import one_run
 from train.launch.supervise.one_run import JobRun
-from train.record.record import Failure, NodeQuota
 
 pytestmark = pytest.mark.slow  # starts processes
 

@@ -1,0 +1,85 @@
+"""The ledger of a point: a line when a launch begins and one when it ends, each with the digest of the line before.
+
+It is in the folder of the point, whose launches run one after the other: jobs of a batch system need no common lock. A
+record names the line that its launch began with. So a launch that was dropped, repeated or renumbered shows.
+"""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from common import bounded_files as bounded
+from record import protocol
+from record import run_files as files
+from record.schema import RECORD_NAME
+
+NAME = "ledger.jsonl"
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line: a launch began or ended, or was skipped. Digests are SHA-256, hexadecimal."""
+
+    event: Literal["begin", "end", "skip"]
+    repeat: int
+    generation: int = 0  # 0: skipped
+    at: str = ""  # UTC, ISO 8601
+    previous: str = ""  # the digest of the line before; "": the first
+    plan: str = ""  # of a beginning: the digest of the plan of its command
+    run: str = ""  # of a beginning: the digest of run.json
+    status: str = ""  # of an end: that of the record
+    record: str = ""  # of an end: the digest of the record
+    reason: str = ""  # of a launch that is skipped
+
+
+def plan_digest(plan: Sequence[str]) -> str:
+    """Return the digest of the launches of a plan, in order."""
+    return hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
+
+
+def begin(run: Path, repeat: int, generation: int, plan: Sequence[str] = ()) -> str:
+    """Note that the launch in the folder `run`, which has its assignment, begins; return the line's digest.
+
+    Raises OSError.
+    """
+    assignment = files.digest(protocol.assignment_path(run))
+    return append(run.parent, Line("begin", repeat, generation, plan=plan_digest(plan), run=assignment))
+
+
+def end(run: Path, repeat: int, generation: int, status: str) -> None:
+    """Note that the launch in the folder `run`, which has its record, has ended. Raises OSError."""
+    append(run.parent, Line("end", repeat, generation, status=status, record=files.digest(run / RECORD_NAME)))
+
+
+def append(point: Path, line: Line) -> str:
+    """Append a line to the ledger of a point, with its time and the digest of the line before; return its digest.
+
+    A last line that a crash cut short is kept, and ended. Raises OSError, also if it is a pipe or a link.
+    """
+    with bounded.open_regular(point / NAME, 0o666) as file:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        content = file.read()
+        before = content.splitlines()[-1:]
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        previous = hashlib.sha256(before[0]).hexdigest() if before else ""
+        text = msgspec.json.encode(msgspec.structs.replace(line, at=now, previous=previous))
+        file.write((b"\n" if content and not content.endswith(b"\n") else b"") + text + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return hashlib.sha256(text).hexdigest()
+
+
+def lines(content: bytes) -> Iterator[tuple[str, Line | None]]:
+    """Yield the digest of each line and the line; None for one that is no line of a ledger."""
+    for text in content.splitlines():
+        line = None
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+            line = msgspec.json.decode(text, type=Line)
+        yield hashlib.sha256(text).hexdigest(), line

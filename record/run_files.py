@@ -1,0 +1,149 @@
+"""The files of runs: their paths, how they are written whole, and digests that tell copies of the code apart.
+
+A run is in results/<experiment>/<point>/<hash8>/r<repeat>[.<generation>]/.
+
+Hosts may hold different copies of the tree: digests of code and configuration files show differences.
+"""
+
+import errno
+import functools
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+from record.kit import ROOT
+from record.schema import RECORD_NAME, Outcome, RecordError, load_outcome
+
+FOLDERS = ("train", "record", "common", "conf")
+SUFFIXES = (".py", ".yaml")
+_RUN = re.compile(r"r(\d+)(?:\.(\d+))?")  # the folder of a run: repeat, generation
+DIGITS = 12  # hexadecimal, of each file: enough to tell copies apart
+
+
+def point_folder(results: Path, experiment: str, point: str, config_hash: str) -> Path:
+    """Return the folder of all runs of one point in one configuration."""
+    return results / experiment / point / config_hash[:8]
+
+
+def run_folder(point: Path, repeat: int, generation: int) -> Path:
+    """Return the folder of one run. The first generation carries no number: most runs have no second."""
+    return point / (f"r{repeat}" if generation == 1 else f"r{repeat}.{generation}")
+
+
+def checkpoints(run: Path) -> Path:
+    """Return the folder of a run's checkpoints: beside its folder, for its next generation."""
+    return run.with_name(f"checkpoints-{run.name.split('.')[0]}")
+
+
+def _numbers(point: Path) -> list[tuple[int, int]]:
+    """Return the repeat and the generation of each run of a point that has a folder, ascending."""
+    try:
+        matches = [_RUN.fullmatch(entry.name) for entry in os.scandir(point) if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted((int(match[1]), int(match[2] or 1)) for match in matches if match)
+
+
+def runs(point: Path) -> dict[int, list[Path]]:
+    """Return the folders of the generations of each repeat of a point, both ascending."""
+    by_repeat = groupby(_numbers(point), itemgetter(0))
+    return {repeat: [run_folder(point, *numbers) for numbers in group] for repeat, group in by_repeat}
+
+
+def generations(point: Path, repeat: int) -> list[int]:
+    """Return the generations of a repeat that have a folder, ascending."""
+    return [generation for number, generation in _numbers(point) if number == repeat]
+
+
+_complete: dict[Path, Outcome] = {}  # of this process, by the folder of the run: a record is never replaced
+
+
+def outcome(run: Path) -> Outcome | None:
+    """Return the outcome of the run in a folder if its record is complete, else None. That record is read once."""
+    if known := _complete.get(run):
+        return known
+    try:
+        loaded = load_outcome(run / RECORD_NAME)
+    except RecordError:
+        return None  # the analysis reports it; here it only means that there is no measurement
+    if loaded.status == "complete":
+        return _complete.setdefault(run, loaded)
+    return None
+
+
+def completed(point: Path) -> dict[int, list[Path]]:
+    """Return the folders of the complete runs of each repeat of a point, the newest first; none: it is not in it."""
+    complete = {repeat: [*filter(outcome, reversed(folders))] for repeat, folders in runs(point).items()}
+    return {repeat: folders for repeat, folders in complete.items() if folders}
+
+
+def outcomes(point: Path) -> dict[int, Outcome]:
+    """Return the outcome of the newest complete run of each repeat of a point."""
+    return {repeat: _complete[folders[0]] for repeat, folders in completed(point).items()}
+
+
+def new_run(point: Path, repeat: int) -> tuple[Path, int]:
+    """Make the folder of the next generation of a repeat; returns it, and its number. Raises OSError."""
+    generation = (generations(point, repeat) or [0])[-1] + 1
+    folder = run_folder(point, repeat, generation)
+    folder.mkdir(parents=True)
+    return folder, generation
+
+
+def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write a file, replacing an existing one. mode: its permissions, less the umask. Raises OSError."""
+    writing = path.with_name(f".{path.name}.writing")
+    writing.unlink(missing_ok=True)  # of a writer that was killed: it may have other permissions
+    with os.fdopen(os.open(writing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)
+    writing.replace(path)
+
+
+def digest(path: Path, algorithm: str = "sha256") -> str:
+    """Return the hexadecimal digest of a file. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def write_once(path: Path, content: bytes) -> None:
+    """Write a file, but never replace an existing one. Raises OSError naming the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        try:
+            os.link(temporary, path)  # unlike a rename it fails if the file exists, even if it was just created
+        except FileExistsError:
+            raise FileExistsError(errno.EEXIST, "it exists, and nothing measured is ever replaced") from None
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}; the record was not written", str(path)) from error
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+@functools.cache
+def source_files(root: Path = ROOT) -> Mapping[str, str]:
+    """Return the files of train/ and conf/ below `root`: relative path -> the first digits of the content's SHA-256."""
+    paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.suffix in SUFFIXES)
+    return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS] for path in paths}
+
+
+def source_digest(digests: Mapping[str, str]) -> str:
+    """Return one SHA-256, hexadecimal, over the digests of all files."""
+    return hashlib.sha256(json.dumps(dict(digests), sort_keys=True).encode()).hexdigest()
+
+
+def differing(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """Return the files whose content differs, or that only one side has, sorted."""
+    return sorted(path for path in {*first, *second} if first.get(path) != second.get(path))

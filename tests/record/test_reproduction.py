@@ -1,0 +1,7 @@
+from record import reproduction
+
+
+def test_without_a_readable_file_there_is_no_reproduction(tmp_path):
+    assert reproduction.read(tmp_path, "001") is None
+    reproduction.path(tmp_path, "001").write_text("{")
+    assert reproduction.read(tmp_path, "001") is None

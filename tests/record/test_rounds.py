@@ -1,0 +1,92 @@
+import pytest
+
+from record import rounds
+from record.rounds import Arm
+from record.schema import Window
+
+ONE_RANK, TWO_RANKS = Arm(ranks=1, step_batch=4), Arm(ranks=2, step_batch=4)
+
+
+def window(number: int, arm: int, window_s: float, steps: int = 2) -> Window:
+    return Window(number, arm, window_s, [window_s / steps] * steps)
+
+
+def test_a_rate_is_that_of_all_ranks_in_the_time_of_the_slowest_if_all_have_finished():
+    # 1 rank x 4 images x 2 steps in 2 s; 2 ranks x 4 images x 2 steps in the 4 s of the slower one.
+    first = [window(0, 0, 2.0), window(0, 1, 3.0), window(1, 1, 4.0), window(1, 0, 1.0)]
+    assert rounds.rates([ONE_RANK, TWO_RANKS], [first, [window(0, 1, 4.0)]]) == [{0: 4.0, 1: 4.0}, {0: 8.0}]
+    assert rounds.rates([ONE_RANK, TWO_RANKS], [[], []]) == []
+
+
+def test_a_speedup_is_a_ratio_within_a_round():
+    assert rounds.ratios([{0: 4.0, 1: 6.0}, {0: 8.0}, {0: 2.0, 1: 3.6}], arm=1, base=0) == [1.5, 1.8]
+
+
+def test_speedups_are_over_the_base_or_else_over_the_control():
+    point, base, control = (Arm(1, 4, role) for role in ("point", "base", "control"))
+    assert rounds.base_of([control, point, base]) == 2
+    assert rounds.base_of([point, control, control]) == 1
+    with pytest.raises(ValueError, match="control"):
+        rounds.base_of([point])
+
+
+BASE = {"nodes": 1, "ranks": 1, "batch_per_rank": 8, "allreduce": True, "role": "base", "rank_group": 0}
+CONTROL = {"nodes": 1, "ranks": 2, "batch_per_rank": 4, "allreduce": False, "role": "control", "rank_group": 1}
+CONFIG = {
+    "nodes": 1,
+    "batch_per_rank": 8,
+    "global_batch": 8,
+    "threads_per_rank": 2,
+    "distribution": {"backend": "horovod", "allreduce": True, "cycle_time_ms": 20.0},
+    "system": {"link_mbit_per_s": None},
+    "rounds": [BASE | {"link_mbit_per_s": None}, CONTROL | {"link_mbit_per_s": 5.0}],
+    "rank_groups": [
+        {"settings": {}, "first_rank": 0},
+        {"settings": {"threads_per_rank": 1, "distribution.cycle_time_ms": 5.0}, "first_rank": 1},
+    ],
+}
+
+
+def test_an_arm_of_a_rank_group_has_its_settings_and_its_ranks():
+    assert rounds.arms(CONFIG) == [Arm(1, 8, "base"), Arm(2, 4, "control")]
+    assert [list(rounds.ranks_of(CONFIG, arm)) for arm in (0, 1)] == [[0], [1, 2]]
+    changed = {"batch_per_rank": 4, "threads_per_rank": 1, "system": {"link_mbit_per_s": 5.0}}
+    changed |= {"distribution": {"backend": "horovod", "allreduce": False, "cycle_time_ms": 5.0}}
+    assert rounds.config_of(CONFIG, 1) == CONFIG | changed | {"rounds": [], "rank_groups": []}
+    assert CONFIG["distribution"] == {"backend": "horovod", "allreduce": True, "cycle_time_ms": 20.0}
+
+
+def test_an_arm_of_several_passes_counts_the_images_of_each():
+    passes = CONFIG["rounds"][1] | {"backward_passes_per_step": 3}
+    several = CONFIG["rank_groups"][1] | {"settings": {"distribution.backward_passes_per_step": 3}}
+    config = CONFIG | {"rounds": [CONFIG["rounds"][0], passes], "rank_groups": [CONFIG["rank_groups"][0], several]}
+    assert rounds.arms(config) == [Arm(1, 8, "base"), Arm(2, 12, "control")]
+    alone = rounds.config_of(config, 1)
+    assert (alone["global_batch"], alone["distribution"]["backward_passes_per_step"]) == (24, 3)
+
+
+def test_without_rank_groups_an_arm_is_the_first_ranks_of_the_job():
+    alone = CONFIG | {"rank_groups": []}
+    assert list(rounds.ranks_of(alone, 1)) == [0, 1]
+    assert rounds.config_of(alone, 1)["threads_per_rank"] == 2
+
+
+def test_a_round_is_whole_with_all_arms_that_were_measured():
+    assert rounds.complete_rounds([{0: 1.0, 1: 2.0}, {0: 1.0}], 2) == {0: {0: 1.0, 1: 2.0}}
+    assert rounds.complete_rounds([{0: 1.0}, {0: 3.0}], 1) == {0: {0: 1.0}, 1: {0: 3.0}}
+
+
+@pytest.mark.parametrize(
+    ("arms", "swept", "labels"),
+    [
+        ([(1, None), (2, None), (2, "no-allreduce")], "nodes", ["1 node", "2 nodes", "2 nodes no-allreduce"]),
+        ([(1, None), (2, None)], "batch_per_rank", ["arm 0", "arm 1"]),
+        ([(2, None), (2, None)], "nodes", ["arm 0", "arm 1"]),  # ambiguous
+    ],
+)
+def test_arms_over_nodes_are_called_by_their_nodes_others_by_their_names(arms, swept, labels):
+    listed = [
+        {"name": f"arm {index}", "nodes": nodes, "arm": arm, "swept": {swept: nodes}}
+        for index, (nodes, arm) in enumerate(arms)
+    ]
+    assert list(rounds.labels({"rounds": listed}).values()) == labels

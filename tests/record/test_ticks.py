@@ -1,0 +1,57 @@
+import json
+
+import pytest
+
+from record import schema as record
+from record import ticks
+from record.schema import Window
+from tests.helpers.run_records import make_rounds
+
+NO_SHA256 = "0" * 64
+
+
+def test_times_of_ranks_and_their_windows_are_ticks_in_the_file_and_seconds_again():
+    run = make_rounds([(0.3, 0.2, 0.1)])
+    run.ranks[0].step_times_s, run.ranks[0].compute_times_s = [0.3, 0.1], [0.25]
+    run.ranks[0].exchanges = [Window(0, 1, 0.3, [0.000000001])]
+    text = record.dumps(run)
+    rank = json.loads(text)["ranks"][0]
+    assert rank["step_times_s"] == {"ticks_per_s": 10**9, "ticks": [300_000_000, 100_000_000]}
+    assert rank["compute_times_s"] == {"ticks_per_s": 10**6, "ticks": [250_000]}
+    assert rank["windows"][0]["step_times_s"]["ticks"] == [300_000_000] * 2
+    assert rank["exchanges"][0]["step_times_s"]["ticks"] == [1]
+    assert rank["exchanges"][0]["compute_times_s"] == []
+    assert rank["phases_s"] == run.ranks[0].phases_s
+    loaded = record.loads(text, "r").ranks[0]
+    assert (loaded.step_times_s, loaded.compute_times_s) == ([0.3, 0.1], [0.25])
+    assert [window.step_times_s for window in (*loaded.windows, *loaded.exchanges)] == [
+        *([step_s] * 2 for step_s in (0.3, 0.2, 0.1)),
+        [0.000000001],
+    ]
+
+
+def test_every_time_of_a_clock_is_read_to_the_last_digit():
+    times_s = [number / 10**9 for number in range(99_999_000, 100_001_000)]
+    packed = {"step_times_s": [*times_s]}
+    ticks.pack(packed)
+    assert ticks.seconds(ticks.Ticks(**packed["step_times_s"])) == times_s
+
+
+def _edited(packed: object) -> bytes:
+    """A record whose first list of times is `packed`, with a checksum that fits."""
+    fields = json.loads(record.dumps(make_rounds([(0.3, 0.2, 0.1)])))
+    fields["ranks"][0]["windows"][0]["step_times_s"], fields["sha256"] = packed, NO_SHA256
+    text = json.dumps(fields).encode()
+    return text.replace(NO_SHA256.encode(), record.digest(text, NO_SHA256).encode())
+
+
+def test_lists_of_seconds_are_read_too():
+    assert record.loads(_edited([0.5, 1]), "r").ranks[0].windows[0].step_times_s == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    "packed", [{}, {"ticks_per_s": 0, "ticks": [1]}, {"ticks_per_s": 1, "ticks": [1.5]}, {"ticks_per_s": 1, "ticks": 2}]
+)
+def test_malformed_ticks_are_refused_with_their_location(packed):
+    with pytest.raises(record.RecordError, match=r"not a whole run record: .*ranks\[0\]\.windows\[0\]\.step_times_s"):
+        record.loads(_edited(packed), "r")

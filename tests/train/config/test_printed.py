@@ -1,0 +1,150 @@
+"""The rate that a program printed. tests/analysis/user_table tests the readers of known logs."""
+
+import pytest
+
+from train.config.printed import RateError, Reading, printed_rate, problem, proposals
+
+HOROVOD = """\
+Model: ResNet50
+Batch size: 32
+Iter #0: 10.1 img/sec per CPU
+Iter #1: 10.3 img/sec per CPU
+Img/sec per CPU: 10.2 +-0.1
+Total img/sec on 2 CPU(s): 20.4 +-0.3
+"""
+KERAS = """\
+Epoch 1/2
+16/16 [==============================] - 9s 562ms/step - loss: 2.3
+Epoch 2/2
+16/16 [==============================] - 4s 250ms/step - loss: 2.2
+"""
+
+
+MLPERF = """\
+:::MLLOG {"key": "run_start", "time_ms": 1000, "value": null}
+:::MLLOG {"key": "tracked_stats", "time_ms": 2000, "value": {"throughput": 123.5}}
+:::MLLOG {"key": "run_stop", "time_ms": 9000, "value": null}
+"""
+NANOGPT = """\
+iter 0: loss 4.2874, time 1210.77ms, mfu -100.00%
+iter 1: loss 4.1912, time 100.00ms, mfu -100.00%
+iter 2: loss 4.0122, time 80.00ms, mfu -100.00%
+"""
+LAMMPS = """\
+Loop time of 1.98 on 4 procs for 100 steps with 4000 atoms
+
+Performance: 21835.6 tau/day, 50.5 timesteps/s, 202.1 katom-step/s
+"""
+GROMACS = """\
+               Core t (s)   Wall t (s)        (%)
+       Time:       22.258       11.139      199.8
+                 (ns/day)    (hour/ns)
+Performance:        3.118        7.697
+"""
+TRAINER = "{'train_runtime': 12.3, 'train_samples_per_second': 8.125, 'train_steps_per_second': 1.0, 'epoch': 1.0}\n"
+IMAGENET = """\
+Epoch: [0][     1/320292]\tTime 19.193 (19.193)\tData  0.511 ( 0.511)\tLoss 7.0117e+00 (7.0117e+00)
+Epoch: [0][     2/320292]\tTime  1.193 (10.193)\tData  0.002 ( 0.257)\tLoss 6.9117e+00 (6.9617e+00)
+"""
+TIMM = """\
+Train: 0 [   0/1251 (  0%)]  Loss: 6.95 (6.95)  Time: 2.004s,  127.77/s  (2.004s,  127.77/s)  LR: 1.000e-05
+Train: 0 [  50/1251 (  4%)]  Loss: 6.94 (6.95)  Time: 0.246s, 1040.65/s  (0.280s,  914.29/s)  LR: 1.000e-05
+"""
+OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batch of 64
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "rate", "unit"),
+    [
+        (HOROVOD, {}, 20.4, "images/s"),
+        ("[1,0]<stdout>:" + HOROVOD.replace("\n", "\n[1,0]<stdout>:"), {}, 20.4, "images/s"),  # through horovodrun
+        ("total images/sec: 75.21\n", {}, 75.21, "images/s"),  # tf_cnn_benchmarks
+        (KERAS, {}, 256, "images/s"),  # 64 images in 0.25 s: the first epoch traces
+        (MLPERF, {}, 123.5, "images/s"),
+        (LAMMPS, {}, 50.5 * 64, "images/s"),
+        (GROMACS, {}, 3.118, "ns/day"),
+        (TRAINER, {}, 8.125, "samples/s"),
+        (TIMM, {}, 914.29, "images/s"),
+        (NANOGPT, {}, (640 + 800) / 2, "images/s"),  # the median of all rates but the first
+        (IMAGENET, {}, 64 / 1.193, "images/s"),  # the median of all steps but the first
+        ("tokens per iteration will be: 12,288\n" + NANOGPT, {"pick": "last"}, 12288 / 0.08, "tokens/s"),
+        ("# Avg bus bandwidth    : 12.25 \n", {}, 12.25, "GB/s"),
+        ("SamplesPerSec=9, RunningAvgSamplesPerSec=8.5, CurrSamplesPerSec=9.5\n", {}, 8.5, "samples/s"),
+        ("rate 1,234.5\nrate 1,234.5\n", {"rate": r"rate (\S+)"}, 1234.5, ""),  # by two ranks, the same
+        ("speed: 1,234.5 tokens/sec", {"rate": "speed: {rate}"}, 1234.5, "tokens/s"),
+        ("speed: 1.2k tok/s", {"rate": "speed: {rate}"}, 1200, "tok/s"),
+        ("speed: 1234,5", {"rate": "speed: {rate}", "unit": "cells/s"}, 1234.5, "cells/s"),
+        ("speed: 1,234", {"rate": "speed: {rate}", "decimal": "."}, 1234, ""),
+        ("speed: 1,234", {"rate": "speed: {rate}", "decimal": ","}, 1.234, ""),
+        ("speed: 1.234", {"rate": "speed: {rate}"}, 1.234, ""),
+        ("speed: 1.234.567,8", {"rate": "speed: {rate}"}, 1234567.8, ""),
+        ("12.5 img/sec per GPU", {"rate": "^{rate}", "each_rank": True}, 25, "img/s"),
+        (LAMMPS, {"rate": "{rate} timesteps/s"}, 50.5 * 64, "images/s"),
+        (LAMMPS, {"time": "Loop time of {time}", "unit": "s"}, 64 / 1.98, "images/s"),
+        (NANOGPT, {"time": "time {time}", "pick": "mean", "skip": 1}, 2 * 64 / 0.18, "images/s"),
+        ("took 0:01:04", {"time": "took {time}"}, 1, "images/s"),
+        ("rank 0: 5 it\nrank 1: 7 it\n", {"rate": r"rank \d: {rate} it", "pick": "sum"}, 12, "it"),
+    ],
+)
+def test_the_rate_is_found(text, settings, rate, unit):
+    printed = printed_rate(text, Reading(**OF_JOB | settings))
+    assert (printed.value, printed.unit) == (pytest.approx(rate), unit)
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "message"),
+    [
+        ("all is well\n", {}, "no rate was printed: this log is not known; give RATE="),
+        (HOROVOD, {"rate": "speed: {rate}"}, "no rate was printed: speed: {rate} matches no line of the output"),
+        ("1,234.5 img/s", {"rate": "([0-9.]+)"}, "takes 1 of 1,234.5, in '1,234.5 img/s': put {rate} in place"),
+        ("speed 1.2e+03", {"rate": "speed ([0-9.]+)"}, "takes 1.2 of 1.2e+03"),
+        ("speed 1,234", {"rate": "speed {rate}"}, "1,234 may be 1234 or 1.234"),
+        ("speed 1.2.3", {"rate": "speed {rate}"}, "'1.2.3' is not a number"),
+        (NANOGPT, {"rate": "time ([0-9.]+)ms"}, "a time is printed, not a rate: 1210.77 ms"),
+        ("3.1 s/it", {"rate": "{rate}"}, "a time is printed, not a rate: 3.1 s/it"),
+        (NANOGPT, {"time": "time {time}"}, "3 rates were printed, and they differ"),
+        (NANOGPT, {"time": "time {time}", "skip": 3, "pick": "mean"}, "program.skip=3 leaves out all of them"),
+        ("step 12", {"time": "step {time}"}, "no unit is printed after the time 12"),
+        ("12.5 img/sec per GPU", {"rate": "^{rate}"}, "the rate of one GPU is printed"),
+        ("5 tok/s\n6 Ktok/s", {"rate": "{rate}"}, "rates in different units were printed, Ktok/s and tok/s"),
+        ("it 5 x\n", {"rate": "it {rate} x", "pick": "sum"}, "adds a rate of each of 2 ranks, and 1 rate was printed"),
+        ("rate nan\n", {"rate": r"rate (\S+)"}, "nan was printed, must be above 0"),
+        ("rate fast\n", {"rate": r"rate (\S+)"}, "'fast' is not a number"),
+    ],
+)
+def test_output_without_one_clear_rate_is_an_error_that_says_what_to_type(text, settings, message):
+    with pytest.raises(RateError) as error:
+        printed_rate(text, Reading(**OF_JOB | settings))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        (LAMMPS.replace("timesteps/s", "moves/s"), "RATE='Performance: {rate}'"),
+        (NANOGPT, "TIME='time {time}'"),
+        (IMAGENET, "TIME='Time +{time}'"),  # of pytorch/examples; its unit is asked for
+        ("samples: 3\nthroughput 12.5 samples/s\n", "RATE='throughput {rate}'"),
+        (HOROVOD, r"RATE='Total img/sec on \d+ CPU\(s\): {rate}'"),  # not the number of CPUs
+    ],
+)
+def test_a_log_that_is_not_known_gets_proposals(text, first):
+    assert proposals(text)[0] == first
+    assert "RATE='Total img/sec on {rate}'" not in proposals(text)
+
+
+@pytest.mark.parametrize(
+    ("rate", "time", "message"),
+    [
+        (None, None, ""),
+        ("rate: {rate}", None, ""),
+        (None, "{time} ms", ""),
+        ("rate: ([0-9.]+)", None, ""),
+        ("rate: [0-9.]+", None, "put {rate} where the number is"),
+        ("rate: ([0-9.]+", None, "not a regular expression"),
+        ("{rate}", "{time}", "give RATE or TIME, not both"),
+    ],
+)
+def test_patterns_that_find_no_number_are_named(rate, time, message):
+    assert problem(rate, time).startswith(message)
+    assert bool(problem(rate, time)) == bool(message)
