@@ -53,7 +53,6 @@ about.SINCE         := DAY         history, references: leave out older launches
 about.NAME          := NAME        the reference references/NAME.json
 about.SCRUB         := 1           bundle: without host and user names
 about.SIGN_KEY      := KEY         an SSH key that signs the archive of make bundle; bundle-check: its public part
-about.STYLE         := NAME        appendix: sc (default) or eurosys
 about.VARIANT       := NAME        image: cpu, mvapich2 or cuda
 about.BASE          := IMAGE       image: the base image
 about.TOOLKIT       := IMAGE       cuda image: the image whose CUDA toolkit compiles it
@@ -110,7 +109,7 @@ EXPERIMENTS := $(filter-out diagnose tune timeline,$(subst _,-,$(notdir $(EXPERI
 
 # What these run, with which variables, is in train/make.py. `diagnose EXPERIMENT=NAME` reads records, and measures nothing.
 MEASURING := $(EXPERIMENTS) tune timeline reproduce doctor status wandb-sync data-fetch data-check input-bench
-ANALYSING := summary figures tables table audit claims explain predict compare history reference check-reference report bundle bundle-check appendix proposal release
+ANALYSING := summary figures tables table audit claims explain predict compare history reference check-reference report bundle bundle-check proposal release
 $(filter-out scaling,$(MEASURING)): setup
 $(ANALYSING): setup-analysis
 diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
@@ -201,7 +200,6 @@ report: ## write one HTML page with everything, readable offline
 bundle: ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
 bundle-check: ## check that an archive is unmodified since it was packed: FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub
 evaluate: ## a reviewer's report on FILE=bundle.tar.gz: each claim reproduced or not (half an hour; ONLY=E1,E3: measure these experiments too)
-appendix: ## write the artifact appendix ARTIFACT.md from analysis/appendix (STYLE=eurosys: figures/appendix-eurosys.md)
 release: ## build the archive to deposit, with checksums, in release/; list the steps that only a person can do
 
 ##@ Images (docs/images.md)

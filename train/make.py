@@ -139,7 +139,6 @@ def overrides(user: Variables) -> list[str]:
 
 # Targets with one command: the command, the variables of its options, and the variable of its positional argument.
 _SIMPLE = {
-    "appendix": ("analysis appendix", ("STYLE", "FILE"), ()),
     "bundle": ("analysis bundle", ("SCRUB", "SIGN_KEY", "RESULTS"), ()),
     "bundle-check": ("analysis bundle-check", ("SIGN_KEY",), ("FILE", "figures/bundle.tar.gz")),
     "check-reference": ("analysis check-reference", ("SINCE", "WITHIN", "JUNIT", "RESULTS"), ("NAME",)),

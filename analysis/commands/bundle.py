@@ -15,11 +15,11 @@ from pathlib import Path
 from string import Template
 
 from analysis import TableError, documents
-from analysis import appendix as contents
 from analysis.archive import Collected, collect, manifest
 from analysis.archive.manifest import MANIFEST, OUTSIDE, ROOT, SIGNATURE
 from analysis.claims import judge
 from analysis.commands import arguments, draw
+from analysis.evaluation import read_contents
 from analysis.study import Study
 from analysis.timeline import find_launches, load_launch
 from analysis.timeline.text import write_trace
@@ -74,7 +74,7 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
             print(f"{len(collected.records)} records; figures, then {manifest.CLAIMS}:", flush=True)
             draw.write_page(study, Path("report.html"), Path("figures"))
             _write_traces(study.records, Path("figures"))
-            Path(manifest.CLAIMS).write_text(documents.text(judge(contents.read().claims, study)) + "\n")
+            Path(manifest.CLAIMS).write_text(documents.text(judge(read_contents().claims, study)) + "\n")
             draw.show(manifest.CLAIMS)
         readme = Template(Path(manifest.__file__).with_name("README.txt").read_text())
         (folder / "README.txt").write_text(readme.substitute(namespace=manifest.NAMESPACE))

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.__main__ import COMMANDS, main, module
 
-DRAW = ("appendix", "bundle", "draw", "evaluate", "list", "proposal", "report")
+DRAW = ("bundle", "draw", "evaluate", "list", "proposal", "report")
 TRAINING = {"tensorflow", "tf_keras", "keras", "horovod", "hydra", "omegaconf", "wandb", "sklearn"}
 
 

@@ -66,7 +66,7 @@ def test_help_lists_each_variable_with_its_value_and_what_it_does():
 def kit(tmp_path, monkeypatch):
     """A kit with stubs for the programs of its environment."""
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
-    for part in ("Makefile", "conf", "docs", "train"):
+    for part in ("Makefile", "common", "conf", "docs", "record", "train"):
         (tmp_path / part).symlink_to(ROOT / part)
     programs = [f".venv/bin/{name}" for name in ("python", "ruff", "mypy", "lint-imports")]
     for name in (*programs, ".venv/uv/bin/uv", ".ci/pythons", "requirements/setup.sh", "requirements/lock.sh"):

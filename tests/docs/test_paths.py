@@ -9,7 +9,7 @@ from tests.helpers import ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "ARTIFACT.md", "analysis/published/SOURCES.md")]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
-FOLDERS = ("analysis", "benchmarks", "conf", "containers", "docs", "requirements", "tests", "train")
+FOLDERS = ("analysis", "benchmarks", "common", "conf", "containers", "docs", "record", "requirements", "tests", "train")
 # The names in paths and targets that docs/adding.md and docs/clusters.md ask the reader to create.
 EXAMPLES = {"mymodel", "pets", "ranks_on_a_node", "momentum", "pbs", "NAME", "mine"}
 
@@ -75,7 +75,8 @@ def test_the_design_has_every_package_of_train():
 
 
 def test_functions_and_classes_in_the_design_exist():
-    sources = [path.read_text() for folder in ("train", "analysis") for path in (ROOT / folder).rglob("*.py")]
+    packages = ("train", "record", "common", "analysis")
+    sources = [path.read_text() for folder in packages for path in (ROOT / folder).rglob("*.py")]
     names = re.findall(r"^(?:\w+\.)?(\w*[a-z]_[a-z]\w*|[A-Z]\w*[a-z]\w*)$", code(ROOT / "docs/design.md"), re.MULTILINE)
     assert {"RunConfig", "ExperimentConfig", "LaunchPlan"} <= {*names}
     assert {name for name in names if not any(re.search(rf"\b{name}\b", source) for source in sources)} == set()

@@ -20,7 +20,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The variables of a Podman whose image has a kit with a changed file; skips if it cannot run."""
     folder = tmp_path_factory.mktemp("podman")
     kit = folder / "kit"
-    for part in ("train", "conf"):
+    for part in ("train", "record", "common", "conf"):
         shutil.copytree(ROOT / part, kit / part, ignore=shutil.ignore_patterns("__pycache__"))
     with (kit / "conf/measure/report.yaml").open("a") as file:
         file.write("# changed\n")

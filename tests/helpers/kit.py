@@ -92,7 +92,7 @@ def make_command(folder: Path, *arguments: str) -> list[str]:
     Its set-up does nothing, because it would change the environment that runs the tests.
     """
     folder.mkdir(exist_ok=True)
-    for part in ("Makefile", "analysis", "conf", "docs", "train"):
+    for part in ("Makefile", "analysis", "common", "conf", "docs", "record", "train"):
         if not (folder / part).exists():
             (folder / part).symlink_to(ROOT / part)
     if not (python := folder / ".venv/bin/python").exists():

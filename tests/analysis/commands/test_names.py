@@ -37,7 +37,7 @@ REFUSED = (  # with a message that has the name
     ("weak-scaling", *DRY, "CONTAINER=singularity"),
     ("reference", "RESULTS={}", "NAME={}"),
     ("proposal", "RESULTS={}"),  # one launch is no curve
-    *((name, "FILE={}.csv") for name in ("bundle-check", "evaluate", "appendix")),
+    *((name, "FILE={}.csv") for name in ("bundle-check", "evaluate")),
     ("doctor", "CONTAINER=podman", "IMAGE={}"),
     *((name, "DATASET=cifar10", "DATA_DIR={}") for name in ("data-check", "input-bench")),
     ("data-fetch", "DATASET=cifar10", "DATA_DIR={}.csv/folder"),

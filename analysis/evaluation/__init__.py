@@ -1,9 +1,8 @@
-"""The contents of the appendix, from `appendix.toml` and `minutes.json`, and a reviewer's verdict on each claim.
+"""What a reviewer runs and judges, from `evaluation.toml`, and the verdict on each claim.
 
 A reviewer's verdict compares what the archive states with what was judged here.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -15,90 +14,38 @@ from analysis.claims import Claim, JudgedClaim
 from analysis.documents import tally
 
 FOLDER = Path(__file__).parent
-DATA, MINUTES = FOLDER / "appendix.toml", FOLDER / "minutes.json"
-ROOT = FOLDER.parents[1]
-
-
-class Minutes(msgspec.Struct, frozen=True):
-    """How long one run of a command took, and where it was measured."""
-
-    minutes: float
-    date: str
-    cpu: str
-    cores: int
-    commit: str
+DATA = FOLDER / "evaluation.toml"
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A command that measures nothing: what it makes, and the lines that its output must have."""
+    """A command that measures nothing, and the lines that its output must have."""
 
     command: str
-    makes: str
-    expected: str
-    prints: tuple[str, ...] = ()
+    prints: tuple[str, ...]
 
 
 class Experiment(msgspec.Struct, frozen=True):
-    """One file of conf/experiment: the command that a reviewer types, and what to expect of it.
-
-    code: the functions that compute its result, as FILE:FUNCTION. verdicts: those expected of claims of the reports
-    that its records decide, by the claim's id.
-    """
+    """One file of conf/experiment, and the command that a reviewer types."""
 
     name: str
     command: str
-    human_minutes: int
-    figures: tuple[str, ...]
-    code: tuple[str, ...]
-    expected: str = ""
-    variation: str = ""
-    needs: str = ""
-    verdicts: dict[str, str] = {}
-
-    @property
-    def shows(self) -> str:
-        """Return the description in its file."""
-        text = (ROOT / f"conf/experiment/{self.name}.yaml").read_text()
-        match = re.search(r"^description: *(.*)$", text, re.MULTILINE)
-        return match[1].strip("\"'") if match else ""
 
 
-class Appendix(msgspec.Struct, frozen=True):
-    """The content of the appendix: C1 is the first claim, E1 the first experiment."""
+class Contents(msgspec.Struct, frozen=True):
+    """What is run and judged: C1 is the first claim, E1 the first experiment."""
 
     steps: list[Step] = msgspec.field(name="step")
     experiments: list[Experiment] = msgspec.field(name="experiment")
     claims: list[Claim] = []
-    minutes: dict[str, Minutes] = {}  # by command
-
-    def claims_of(self, experiment: str) -> list[str]:
-        """Return the labels of the claims that the records of an experiment decide, as C1."""
-        return [f"C{number}" for number, claim in enumerate(self.claims, 1) if claim.experiment == experiment]
-
-    def minutes_text(self, command: str) -> str:
-        """Return the machine minutes of a command as text; "-" if they were not measured."""
-        measured = self.minutes.get(command)
-        if measured is None:
-            return "-"
-        return "below 1" if measured.minutes < 0.95 else f"{measured.minutes:.0f}"
 
 
-def read(data: Path = DATA) -> Appendix:
-    """Return the contents. Raises TableError naming the file that cannot be read."""
+def read_contents(data: Path = DATA) -> Contents:
+    """Return the contents, the kit's own claims before those of the reports. Raises TableError naming the file."""
     try:
-        appendix = msgspec.toml.decode(data.read_bytes(), type=Appendix)
+        contents = msgspec.toml.decode(data.read_bytes(), type=Contents)
     except (OSError, msgspec.DecodeError) as error:
-        raise TableError(f"{data}: not a readable appendix: {error}") from error
-    all_claims = [*claims.read(data), *claims.read()]
-    return msgspec.structs.replace(appendix, claims=all_claims, minutes=read_minutes())
-
-
-def read_minutes() -> dict[str, Minutes]:
-    """Return measured minutes by command. Raises TableError if the file cannot be read."""
-    try:
-        return msgspec.json.decode(MINUTES.read_bytes(), type=dict[str, Minutes])
-    except (OSError, msgspec.DecodeError) as error:
-        raise TableError(f"{MINUTES}: not a readable file of minutes: {error}") from error
+        raise TableError(f"{data}: not readable as what a reviewer runs: {error}") from error
+    return msgspec.structs.replace(contents, claims=[*claims.read(data), *claims.read()])
 
 
 Outcome = Literal["not run", "reproduced", "not reproduced"]
@@ -121,7 +68,7 @@ class ClaimRow(msgspec.Struct, frozen=True):
 
 
 class StepResult(msgspec.Struct, frozen=True):
-    """A command of the appendix that was run here."""
+    """A command that was run here."""
 
     command: str
     minutes: float
@@ -140,7 +87,6 @@ class Evaluation(msgspec.Struct, frozen=True):
     differing: list[str]  # those of them that now have other bytes
     rows: list[ClaimRow]
     comparison: str  # the archive's points compared with those measured here, as Markdown; "" without any
-    minutes: dict[str, Minutes]  # that the commands took here
 
     def counts(self) -> str:
         """Return how many claims have each outcome, as text."""
@@ -164,7 +110,7 @@ def claim_rows(
     stated: Mapping[str, StatedVerdict], all_claims: Sequence[Claim], judged: Sequence[JudgedClaim],
     measured: Collection[str],
 ) -> list[ClaimRow]:  # fmt: skip
-    """Return a row for each claim, in the order of the appendix.
+    """Return a row for each claim, in the order of the contents.
 
     stated: the archive's verdicts by the claim's id. judged: all claims, judged from the reviewer's records. measured:
     the experiments with such records.

@@ -1,10 +1,6 @@
-"""`appendix`: write the artifact appendix from its data; `evaluate`: a reviewer's report on an archive.
-
-To evaluate: check the archive, make it again, run commands of the appendix, judge its claims.
-"""
+"""`evaluate`: a reviewer's report on an archive: check it, make it again, run commands, judge its claims."""
 
 import argparse
-import datetime
 import os
 import shlex
 import shutil
@@ -20,60 +16,26 @@ from typing import Any
 import msgspec
 
 from analysis import TableError, claims
-from analysis import appendix as contents
-from analysis.appendix import ROOT, Appendix, Evaluation, Minutes, StatedVerdict, StepResult
 from analysis.archive import collect, manifest
-from analysis.commands import arguments, bundle_check
-from analysis.page import appendix as page
+from analysis.commands import arguments, bundle, bundle_check
+from analysis.evaluation import Contents, Evaluation, Experiment, StatedVerdict, StepResult, claim_rows, read_contents
+from analysis.page.evaluation import evaluation_text
 from analysis.study import Study
 from common import affinity
 from common import bounded_files as bounded
 from record import kit
 from record import run_files as files
+from record.kit import ROOT
+from record.run_files import FOLDERS
 
-
-class _Measured(msgspec.Struct):
-    """The part of an evaluation that has the minutes of its commands."""
-
-    minutes: dict[str, contents.Minutes]
-
-
-def declare_appendix(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--style", choices=page.STYLES, default="sc", help="of a conference (default: %(default)s)")
-    parser.add_argument("--file", type=Path, help="evaluation.json, whose minutes are kept from now on")
-    parser.add_argument("--out", type=Path, help="default: ARTIFACT.md; of other styles figures/appendix-STYLE.md")
-
-
-def run_appendix(options: argparse.Namespace) -> int:
-    """Write the appendix and print its path; returns the exit status."""
-    if options.file:
-        _store_minutes(options.file)
-    out = options.out or Path("ARTIFACT.md" if options.style == "sc" else f"figures/appendix-{options.style}.md")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    files.write_whole(out, page.appendix_text(contents.read(), options.style).encode())
-    print(f"{out}: written from {contents.DATA.name} and {contents.MINUTES.name}")
-    return 0
-
-
-def _store_minutes(file: Path) -> None:
-    """Take over the minutes of an evaluation. Raises TableError if it cannot be read."""
-    try:
-        measured = msgspec.json.decode(bounded.check_json(bounded.read(file)), type=_Measured).minutes
-    except ValueError as error:
-        raise TableError(f"{file}: not a file that `make evaluate` wrote: {error}") from error
-    minutes = contents.read_minutes() | measured
-    text = msgspec.json.format(msgspec.json.encode(minutes, order="deterministic"), indent=1)
-    files.write_whole(contents.MINUTES, text + b"\n")
-
-
-# Variables that make sets for a recipe: commands of the appendix are run without them, as if typed in a shell.
+# Variables that make sets for a recipe: commands are run without them, as if typed in a shell.
 _MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "FILE", "ONLY", "SIGN_KEY", "RESULTS")
 
 
 def declare_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `bundle` made")
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="E1,E3",
-                        help="also measure these experiments of the appendix")  # fmt: skip
+                        help="also measure these experiments of ARTIFACT.md")  # fmt: skip
     parser.add_argument("--sign-key", type=Path, metavar="PUBLIC_KEY", help="the archive must be signed with this key")
     arguments.add(parser, "--results")
     arguments.add(parser, "--out", default=Path("figures/evaluation.md"))
@@ -81,30 +43,28 @@ def declare_evaluate(parser: argparse.ArgumentParser) -> None:
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Evaluate the archive and write the report; returns 1 if something is not reproduced or the archive is damaged."""
-    from analysis.commands import bundle  # `appendix` does not need what packs and draws
-
-    appendix = contents.read()
-    experiments = [_experiment(appendix, name) for name in options.only]
+    contents = read_contents()
+    experiments = [_experiment(contents, name) for name in options.only]
     with tempfile.TemporaryDirectory() as temporary:
         file = _private(options.file, Path(temporary))
         if bundle_check.run_bundle_check(argparse.Namespace(**vars(options) | {"file": file})) != 0:
             print(f"{options.file}: not evaluated: it was modified since it was packed", file=sys.stderr)
             return 1
         folder = _unpack(file, Path(temporary))
-        steps = _run_steps(appendix, Path(temporary) / "kit")
+        steps = _run_steps(contents, Path(temporary) / "kit")
         archive = bundle.pack(collect(folder / "results", scrubbed=False))
         steps += [_run(experiment.command, (), {"RESULTS": str(options.results)}) for experiment in experiments]
-        result = _evaluation(appendix, folder, archive, steps, options)
+        result = _evaluation(contents, folder, archive, steps, options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    files.write_whole(options.out, page.evaluation_text(result).encode())
+    files.write_whole(options.out, evaluation_text(result).encode())
     document = msgspec.json.format(msgspec.json.encode(result), indent=1)
     files.write_whole(options.out.with_suffix(".json"), document)
     print(f"{result.counts()}\n{options.out}: each with its numbers")
     return int(result.failed)
 
 
-def _experiment(appendix: Appendix, name: str) -> contents.Experiment:
-    labels = {f"E{number}": experiment for number, experiment in enumerate(appendix.experiments, 1)}
+def _experiment(contents: Contents, name: str) -> Experiment:
+    labels = {f"E{number}": experiment for number, experiment in enumerate(contents.experiments, 1)}
     if name not in labels:
         raise TableError(
             f"ONLY={name}: no such experiment; allowed are E1 to E{len(labels)}, as ARTIFACT.md lists them"
@@ -140,12 +100,12 @@ def _unpack(file: Path, folder: Path) -> Path:
     return folder / manifest.ROOT
 
 
-def _run_steps(appendix: Appendix, kit: Path) -> list[StepResult]:
+def _run_steps(contents: Contents, kit: Path) -> list[StepResult]:
     """Run the steps whose output is known, in a separate folder without records."""
     kit.mkdir()
-    for name in ("analysis", "train", "conf"):
+    for name in (*FOLDERS, "analysis"):
         (kit / name).symlink_to(ROOT / name)
-    return [_run(step.command, step.prints, cwd=kit, capture_output=True) for step in appendix.steps if step.prints]
+    return [_run(step.command, step.prints, cwd=kit, capture_output=True) for step in contents.steps]
 
 
 def _run(command: str, prints: Sequence[str], variables: dict[str, str] | None = None, **options: Any) -> StepResult:
@@ -172,19 +132,17 @@ def _environment(command: str) -> dict[str, str]:
 
 
 def _evaluation(
-    appendix: Appendix, folder: Path, archive: bytes, steps: list[StepResult], options: argparse.Namespace
+    contents: Contents, folder: Path, archive: bytes, steps: list[StepResult], options: argparse.Namespace
 ) -> Evaluation:
     study = Study(options.results)
     measured = set(study.local["experiment"])
     files_stated, differing = _differing(folder, archive)
-    rows = contents.claim_rows(_stated(folder), appendix.claims, claims.judge(appendix.claims, study), measured)
+    rows = claim_rows(_stated(folder), contents.claims, claims.judge(contents.claims, study), measured)
     machine, cores = _processor(), len(affinity.usable_cores())
     commit = kit.commit()[0] or "unknown"
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    minutes = {step.command: Minutes(round(step.minutes, 2), today, machine, cores, commit) for step in steps}
     return Evaluation(
         options.file.name, f"{cores} cores of {machine}", commit, steps, files_stated, differing, rows,
-        _comparison(folder / "results", options.results) if measured else "", minutes,
+        _comparison(folder / "results", options.results) if measured else "",
     )  # fmt: skip
 
 

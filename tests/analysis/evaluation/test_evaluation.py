@@ -1,56 +1,34 @@
-import ast
-
 import pytest
 
 from analysis import TableError
-from analysis import appendix as contents
-from analysis.appendix import Evaluation, StatedVerdict, StepResult, claim_rows
 from analysis.claims import Claim, JudgedClaim
+from analysis.evaluation import Evaluation, StatedVerdict, StepResult, claim_rows, read_contents
 from analysis.experiments.summary import SummaryPoint
-from analysis.figures import Kind, diagnosis, registry, scaling, settings, training
-from analysis.study import Study
 from tests.helpers import ROOT
 
 
-def test_the_kits_own_claims_come_first_and_have_what_is_expected_of_them():
-    appendix = contents.read()
-    kit_claims = appendix.claims[:4]
+def test_the_kits_own_claims_come_first():
+    contents = read_contents()
+    kit_claims = contents.claims[:4]
     assert [claim.report for claim in kit_claims] == ["kit"] * 4
-    assert len(appendix.claims) == 4 + 74
-    assert appendix.claims_of("weak_scaling") == ["C1"]
+    assert len(contents.claims) == 4 + 74
     assert {claim.quantity for claim in kit_claims} <= set(SummaryPoint.__struct_fields__)
 
 
-@pytest.mark.slow
-def test_every_figure_that_is_named_can_be_drawn():
-    """Figures of reports are named by their ids, figures of local records by their kinds."""
-    modules = (diagnosis, scaling, settings, training)
-    kinds = {kind.name for module in modules for kind in vars(module).values() if isinstance(kind, Kind)}
-    figures = registry.figures(Study().local)
-    for experiment in contents.read().experiments:
-        prefix = f"own-{experiment.name.replace('_', '-')}"
-        for figure in experiment.figures:
-            kind = figure.removeprefix(prefix).removeprefix("-") if figure.startswith(prefix) else None
-            assert figure in figures or kind in kinds, figure
-
-
-def test_every_name_in_the_appendix_exists():
-    appendix = contents.read()
-    files = sorted(path.stem for path in (ROOT / "conf/experiment").glob("*.yaml"))
-    assert sorted(experiment.name for experiment in appendix.experiments) == files
-    for experiment in appendix.experiments:
-        for location in experiment.code:
-            file, _, name = location.partition(":")
-            defined = [getattr(node, "name", "") for node in ast.parse((ROOT / file).read_text()).body]
-            assert name in defined, location
-        decided = {claim.id for claim in appendix.claims if claim.experiment == experiment.name}
-        assert set(experiment.verdicts) <= decided
+def test_each_experiment_is_in_the_page_for_reviewers_under_its_number():
+    page = (ROOT / "ARTIFACT.md").read_text()
+    experiments = read_contents().experiments
+    assert sorted(one.name for one in experiments) == sorted(
+        path.stem for path in (ROOT / "conf/experiment").glob("*.yaml")
+    )
+    for number, one in enumerate(experiments, 1):
+        assert f"| E{number} | `{one.command}` |" in page
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    (tmp_path / "appendix.toml").write_text("step = 1\n")
-    with pytest.raises(TableError, match=r"appendix.toml: not a readable appendix: Expected `array`"):
-        contents.read(tmp_path / "appendix.toml")
+    (tmp_path / "evaluation.toml").write_text("step = 1\n")
+    with pytest.raises(TableError, match=r"evaluation.toml: not readable .*: Expected `array`"):
+        read_contents(tmp_path / "evaluation.toml")
 
 
 def claim(experiment):
@@ -89,7 +67,7 @@ def test_the_outcome_follows_from_both_verdicts(stated, local, experiment, measu
 def evaluation(steps, *outcomes):
     stated = {"one": StatedVerdict("one", "supported")}
     verdicts = [claim_rows(stated, [claim("")], [judged(outcome)], [])[0] for outcome in outcomes]
-    return Evaluation("a.tar.gz", "2 cores", "0" * 40, steps, 3, [], verdicts, "", {})
+    return Evaluation("a.tar.gz", "2 cores", "0" * 40, steps, 3, [], verdicts, "")
 
 
 def test_one_claim_or_step_that_is_not_reproduced_fails_it():
