@@ -42,7 +42,7 @@ NOT_MEASURED = frozenset(
         *("container.image", "container.mpi_home"),
         *("program.name", "program.rate", "program.time", "program.time_of", "program.unit", "program.scaling"),
         *("program.pick", "program.skip", "program.decimal", "program.each_rank", "program.version"),
-        *("program.problem", "program.folder", "program.here", "system.name", "system.emulate"),
+        *("program.problem", "program.folder", "program.here", "program.confirmed", "system.name", "system.emulate"),
         *("system.trust_others", "system.account", "system.longest_s", "system.remark"),
     )
 )
@@ -99,6 +99,7 @@ class _Program(_Named):
     command: str = ""
     rate: str | None = None
     scaling: _Name | None = None
+    confirmed: _Name | None = None
 
 
 class _System(_Named):

@@ -342,6 +342,7 @@ class PrintedRate:
     found_by: str  # RATE or TIME, a pattern of the user; or the kind of a known log
     unit: str = ""  # as printed, or stated by the user; "": neither
     count: Count = 1  # of the printed rates that count
+    number: str = ""  # as read, with its unit: "73.7 s"; of several the last one; "": not recorded
 
 
 @dataclass

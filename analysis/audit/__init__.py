@@ -84,9 +84,10 @@ def _left_out(study: Study) -> Iterator[Finding]:
     """Yield a finding for each record that the table leaves out."""
     meaning = "It is left out of everything."
     for notice in study.left_out:
-        yield Finding(
-            "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
-        )
+        rule, expected = "unreadable_record", "a whole record"
+        if notice.unconfirmed:
+            rule, expected = "unconfirmed_number", "a number that the running times confirm"
+        yield Finding("local", notice.path, rule, "serious", notice.reason, expected, None, meaning)
     for notice in study.failed:
         rounds = f"Its {notice.rounds} whole rounds count." if notice.rounds else meaning
         grade: Severity = "note" if notice.settled else "warning"

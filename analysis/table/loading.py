@@ -19,6 +19,7 @@ from analysis.table import controls, schema
 from analysis.table.identity import identify
 from analysis.table.runs import Measured, Notice, Run, tabulate
 from common import affinity
+from record import clock
 from record import schema as record
 from record.schema import RecordError, RunRecord
 
@@ -76,7 +77,8 @@ def local(*sources: Path, every_generation: bool = False, all_rounds: bool = Fal
     """Load the complete records in `sources` (results folders, record files) as a tidy table.
 
     Only the newest generations count, unless `every_generation`, as a history needs them; and only rounds that others
-    did not disturb (`record.disturbance`), unless `all_rounds`.
+    did not disturb (`record.disturbance`), unless `all_rounds`. Launches of a user's program are left out together if
+    the clock does not confirm their numbers (`record.clock`).
 
     The table also has the columns of `schema.LOCAL_COLUMNS`. A launch in rounds has the rows of each of its arms. A
     file is left out and named with the reason if it cannot be read, or its numbers cannot be right
@@ -88,7 +90,14 @@ def local(*sources: Path, every_generation: bool = False, all_rounds: bool = Fal
     contents, is_record = zip(*_read_all([*map(str, paths)], all_rounds), strict=True) if paths else ((), ())
     runs = [content for content in contents if isinstance(content, Run)]
     notices = [content if isinstance(content, Notice) else content.notice for content in contents]
-    points = [point for run in (runs if every_generation else _newest(runs)) for point in run.points]
+    newest = _newest(runs)
+    doubts = clock.doubts(run.launch for run in newest if run.launch)
+    experiments = {run.launch.series: run.key[0] for run in newest if run.launch}
+    notices += [
+        Notice(False, experiments[series], "\n".join(lines), unconfirmed=True) for series, lines in doubts.items()
+    ]
+    used = [r for r in (runs if every_generation else newest) if not (r.launch and r.launch.series in doubts)]
+    points = [point for run in used for point in run.points]
     records = Records([*itertools.compress(map(str, paths), is_record)])
     return Local(controls.attach(_tidy(points)), _settled([n for n in notices if n], runs), records)
 

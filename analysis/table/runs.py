@@ -17,7 +17,7 @@ from analysis import metrics
 from analysis.documents import counted
 from analysis.table import checks, hardware, schema
 from analysis.table.identity import Facts, flat
-from record import recorded_config, rounds, summary
+from record import clock, recorded_config, rounds, summary
 from record import schema as records
 from record.disturbance import run_selection
 from record.recorded_config import PROGRAM
@@ -57,6 +57,7 @@ class Run(NamedTuple):
     generation: int
     points: list[Measured]
     notice: Notice | None = None  # of a launch that failed after whole rounds
+    launch: clock.ProgramLaunch | None = None  # of a user's program
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Notice:
     rounds: int = 0  # whole rounds that a failed launch had measured: they count
     settled: int = 0  # of a folder: how many launches failed whose runs are complete since
     key: tuple[str, str, str, int, int] | None = field(default=None, compare=False)  # of a failed run: as of Run
+    unconfirmed: bool = False  # the numbers of a user's program, which the clock does not confirm; path: the experiment
 
     def __str__(self) -> str:
         """Return path and reason, as the commands print them."""
@@ -96,7 +98,7 @@ def tabulate(run: RunRecord, path: str, all_rounds: bool = False) -> Run | Notic
         return Notice(False, path, f"impossible: {', '.join(wrong)}")
     if notice:
         notice = replace(notice, rounds=points[0].values["quantity"].count("images_per_s"))
-    return Run(_key(run), run.generation, points, notice)
+    return Run(_key(run), run.generation, points, notice, clock.program_launch(run))
 
 
 def has_timeline(run: RunRecord) -> bool:

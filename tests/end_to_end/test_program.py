@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from analysis.study import Study
+from record import clock
 from record.schema import load
 from tests.helpers import ROOT, kit, podman
 from tests.helpers.kit import (
@@ -27,6 +28,7 @@ from tests.helpers.kit import (
 from tests.helpers.needs import needs
 from tests.helpers.targets import launch_command
 from train.config import quoted
+from train.config.schema import Program
 
 pytestmark = pytest.mark.end_to_end
 
@@ -89,20 +91,19 @@ HPCC = "- - HPL.out 8 1 200 1 80 0 1 2 2 16.0 1 2 1 4 1 2 1 1 1 1 1 0 2 64 0 0 1
 PROCESSES = """
 import multiprocessing, sys, time
 
-def work(queue, until):
-    done, row = 0, [1.0] * 60
-    while time.time() < until:
+def work():
+    row = [1.0] * 60
+    for _ in range(20):
         [[sum(x * y for x, y in zip(row, row)) for _ in row] for _ in row]
-        done += 8
-    queue.put(done)
 
 if __name__ == "__main__":
-    queue, began = multiprocessing.Queue(), time.time()
-    processes = [multiprocessing.Process(target=work, args=(queue, began + 0.3)) for _ in range(int(sys.argv[1]))]
+    began = time.time()
+    processes = [multiprocessing.Process(target=work) for _ in range(int(sys.argv[1]))]
     for process in processes:
         process.start()
-    done = sum(queue.get() for _ in processes)
-    print(f"samples/s: {done / (time.time() - began):.2f}")
+    for process in processes:
+        process.join()
+    print(f"samples/s: {20 * len(processes) / (time.time() - began):.2f}")
 """
 
 
@@ -152,6 +153,35 @@ def test_plain_processes_from_the_command_to_the_page(tmp_path, monkeypatch):
     assert "4 of 4 runs are measured already" in output
 
 
+@needs_setup
+def test_a_number_that_the_clock_contradicts_is_published_only_after_another_pattern_or_a_confirmation(tmp_path):
+    """A time, which bash measures, is taken for a rate: it halves on two ranks, and so does the running time."""
+    (tmp_path / "run.sh").write_text("TIMEFORMAT='cost %R'; time sleep 0.$((8 / $1))\n")
+    variables = ["NODES=2", f"COMMAND=bash {tmp_path}/run.sh {{ranks}}", f"RESULTS={tmp_path / 'results'}"]
+    args = "ARGS=measure.repeats=2 measure.budget_s=1 tracking=none program.scaling=strong"
+    status, output = run(*make_command(tmp_path / "kit", "scaling", *variables, "RATE=cost {rate}", args))
+    assert status == 2, output
+    assert re.search(r"nodes2 over nodes1: 0\.[45]\d*x by the number, 1\.\d+x by the running time", output)
+    assert re.search(r"nodes1: 0\.8\d* in 'cost 0\.8\d*'; it ran \S+ s, used 0\.\d of 1 cores", output)
+    assert len(records(tmp_path / "results")) == 2  # one of each size
+    assert "own-scaling" not in output
+    status, summary = run(*make_command(tmp_path / "kit", "summary", "EXPERIMENT=scaling", variables[-1]))
+    assert status != 0
+    assert "the number that was read is not confirmed" in summary
+    [code] = re.findall(r"program\.confirmed=(\w+)", output)
+    succeed(
+        *make_command(tmp_path / "kit", "scaling", *variables, "RATE=cost {rate}", f"{args} program.confirmed={code}")
+    )
+    assert len(records(tmp_path / "results")) == 6  # the two were read again, and two more were measured
+    time = ("TIME=cost {time}", f"{args} program.unit=s")
+    output = succeed(*make_command(tmp_path / "kit", "scaling", *variables, *time))
+    assert "4 launches were read again with another pattern, and not measured again" in output
+    assert all(
+        record.printed.value > 1 for record in records(tmp_path / "results") if record.printed.found_by == "TIME"
+    )
+    assert "own-scaling-efficiency" in output
+
+
 def test_a_benchmark_of_horovod_needs_no_rate(tmp_path):
     command = "horovodrun -np {{ranks}} {python} {script} --batch-size {{batch_per_rank}}"
     args = "ARGS=measure.repeats=1 measure.budget_s=1 batch_per_rank=8 tracking=none"
@@ -180,7 +210,7 @@ def test_a_program_of_the_documentation_is_recorded_with_the_rate_that_it_prints
     (tmp_path / file).write_text(text)
     args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
     variables = ["NODES=2", f"PROGRAM={tmp_path / 'mine.yaml'}", f"RESULTS={tmp_path / 'results'}", args]
-    succeed(*launch_command("scaling", variables))
+    run(*launch_command("scaling", variables))  # so short that the running times may not confirm its number
     paths = [*(tmp_path / "results").rglob("record.json")]
     assert {len(load(path).ranks) for path in paths} == {1, 2}
     for path in paths:
@@ -235,10 +265,17 @@ def settings(tmp_path_factory):
     return podman.make_image(folder, folder / "nothing", {"PATH": "/usr/bin:/bin"})
 
 
+def confirmed(command, rate):
+    """Return the setting that confirms a number that is the same for each rank, of weak scaling."""
+    settings = Program(name="", command=command, rate=rate, scaling="weak")
+    return f"program.confirmed={clock.confirmation(vars(settings), 'RATE')}"
+
+
 def command_in_container(folder, code, args):
     """Return the command of a launch of Python code in the container."""
     command = shlex.join([str(Path(sys.executable).resolve()), "-c", code, "{ranks}"])
     container = ("CONTAINER=podman", f"IMAGE={podman.IMAGE}", "RATE=.*rate: {rate}")
+    args += f" {confirmed(command, '.*rate: {rate}')}"
     return launch_command("scaling", ["NODES=2", f"COMMAND={command}", f"RESULTS={folder}", args, *container])
 
 
@@ -274,6 +311,7 @@ def over_hosts(results, start, *overrides):
     """Return the arguments of a launch whose program gets the names of its hosts, and prints their number."""
     command = shlex.join(["bash", "-c", f"echo hosts: $({start} | sort -u | wc -l)"])
     return [
+        confirmed(command, "hosts: {rate}"),
         "experiment=scaling", "nodes=2", f"program.command={quoted(command)}", "program.rate='hosts: {rate}'",
         "program.scaling=weak", "measure.repeats=1", "measure.budget_s=0.1", "tracking=none", f"results={results}",
         *overrides,

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.study import Study
 from analysis.table.runs import Notice, Run, tabulate
-from record import recorded_config, summary
+from record import clock, recorded_config, summary
 from record import rounds as in_rounds
 from record import run_files as files
 from record import schema as record
@@ -364,7 +364,10 @@ def make_program(
     typed_command: Sequence[str] = (),
     **config: object,
 ) -> RunRecord:
-    """Return a launch of a user's program without a batch, which printed this rate; the job took 10 s."""
+    """Return a launch of a user's program without a batch, which printed this rate; the job took 10 s.
+
+    The user has confirmed the rate.
+    """
     keys = {"name": "my_solver", "command": "mpirun -np {ranks} ./my_solver", "scaling": scaling, "problem": None}
     distribution = {"backend": recorded_config.PROGRAM, "allreduce": True, "controller": ""}
     run = make_record(
@@ -373,6 +376,7 @@ def make_program(
     )  # fmt: skip
     for name in ("model", "dataset", "precision", "optimizer", "batch_per_rank", "global_batch"):
         del run.config[name]
+    run.config["program"] |= {"confirmed": clock.confirmation(run.config["program"], "RATE")}
     phases = {"start": 1.0, "timed": 8.5, "exit": 0.5}
     ranks = [replace(rank, phases_s=phases, warm_up_step_times_s=[], step_times_s=[]) for rank in run.ranks]
     command = ["mpirun", "-np", str(nodes), "./my_solver"]

@@ -127,7 +127,8 @@ def printed_rate(output: str, reading: Reading) -> PrintedRate:
     unit = f"{reading.work_unit}/s" if numbers[0].of_step else numbers[0].unit
     if reading.rate and reading.unit:
         unit = reading.unit
-    return PrintedRate(value, numbers[-1].text, kind, unit=unit, count=len(rates))
+    number = f"{numbers[-1].value:g} {numbers[-1].unit}".strip()
+    return PrintedRate(value, numbers[-1].text, kind, unit=unit, count=len(rates), number=number)
 
 
 def _matches(text: str, reading: Reading) -> list[_PrintedNumber]:

@@ -139,6 +139,7 @@ FILE_KEYS = {
     "skip": "the first so many rates are warm-up",
     "decimal": "the decimal mark, where 1,234 has two readings",
     "each_rank": "true: what is printed is the rate of one rank",
+    "confirmed": "the code that a doubtful number asks for, if it is right",
     "until": "end the program after a line that this regular expression matches",
     "until_s": "or after so many seconds",
     "folder": "where the program runs, relative to this file; else the folder of each launch",

@@ -277,6 +277,7 @@ class Program:
     skip: int = field(default=0, metadata=allow(minimum=0))  # the first rates, as warm-up
     decimal: str | None = field(default=None, metadata=allow(names=(".", ","), null="as the number shows"))
     each_rank: bool = False  # what is printed is the rate of one rank
+    confirmed: str | None = None  # the code with which the user confirms what was read (record/clock.py)
     until: str | None = None  # a regular expression: after a line that it matches the program is ended
     until_s: float | None = field(default=None, metadata=allow(above=0, unit="s", null="its end"))
     folder: str | None = None  # where it runs; null: the folder of the launch

@@ -21,7 +21,7 @@ from train.launch.batch import submit
 from train.launch.job import make_job
 from train.launch.launchers.base import BatchLauncher, Launcher, Machine
 from train.launch.launchers.emulated import quota_method
-from train.launch.plan import checks
+from train.launch.plan import checks, launches
 from train.launch.plan.make import Options, Plan, make
 from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Run, remaining, runs_of
@@ -36,6 +36,7 @@ from train.program import values
 from train.rank import process
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
+WRONG_INPUT = 2  # exit status
 LAST_LINES = "LAST_LINES"  # variable of train/make.py: the file for lines that end the command of the user
 
 
@@ -144,6 +145,9 @@ def measure(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> i
     track(runs, console)
     if interruption:
         return 128 + interruption.signal
+    if doubts := launches.program_doubts(runs):
+        show_lines(ERROR, ["\n".join(doubts)], console)
+        return WRONG_INPUT
     if failed:
         show_lines(f"[red]{len(failed)} of {len(runs)} runs failed:[/red]", [", ".join(failed)], console)
         console.print("The same command runs only these again.")

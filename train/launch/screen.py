@@ -16,7 +16,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from common.printable import escaped, unescaped_output
-from record import progress
+from record import clock, progress
 from record.progress import Config, Follower, RunProgress, duration
 from record.schema import RunRecord
 from train.config import program
@@ -225,6 +225,7 @@ class Screen:
         self._line = ProgressLine(console, len(queue.runs))
         self._bar = self._line.add_task("", total=len(queue.runs), all_s=None)
         self._notes: set[str] = set()
+        self._has_read = False  # the number of a user's program: shown once
         self._began = time.monotonic()
         show_lines("", queue.remarks(), console)
 
@@ -259,6 +260,9 @@ class Screen:
         notes = [note for note in record.notes if note not in self._notes] if record else []
         self._notes.update(notes)
         show_lines("", [f"{run.label}: {note}" for note in notes], self._console)
+        if record and (launch := clock.program_launch(record)) and not self._has_read:
+            self._has_read = True
+            show_lines("", [f"read at {launch.text()}"], self._console)
         if problem:
             show_lines(ERROR, [problem], self._console)
         elif record and not self._console.is_interactive:

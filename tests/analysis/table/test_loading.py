@@ -3,7 +3,7 @@ import pytest
 from analysis import TableError
 from analysis.table import loading, schema
 from record.schema import Epoch, Failure
-from tests.helpers.run_records import make_record, save, save_unchanged
+from tests.helpers.run_records import make_program, make_record, save, save_unchanged
 
 
 def values(loaded, quantity):
@@ -41,6 +41,19 @@ def test_training_over_epochs_has_no_warm_up_and_has_its_usage_each_second(resul
     assert used["time_s"].tolist() == [6, 7]
     assert used["value"].tolist() == [0.5, 0.5]  # half a second of CPU time a second, on one core
     assert loaded.table[loaded.table.quantity == "memory_bytes"]["value"].tolist() == [2**30, 2**30]
+
+
+def test_a_programs_number_that_the_clock_contradicts_is_left_out_until_it_is_confirmed(results):
+    for nodes, rate in ((1, 100.0), (2, 450.0)):  # both took 10 s
+        save(make_program(nodes, rate, scaling="strong"), results.folder / "a")
+        record = make_program(nodes, rate, scaling="strong")
+        del record.config["program"]["confirmed"]
+        save(record, results.folder / "b")
+    assert values(loading.local(results.folder / "a"), "images_per_s") == {1: 100.0, 2: 450.0}
+    doubted = loading.local(results.folder / "b")
+    assert doubted.table.empty
+    [notice] = doubted.notices
+    assert "nodes2 over nodes1: 4.5x by the number, 1x by the running time" in str(notice)
 
 
 def test_runs_to_accuracy_with_other_seeds_are_repeats_of_one_series(results):

@@ -5,6 +5,7 @@ are significantly slower are not launched again. That only saves time: the analy
 how many launches each has.
 """
 
+import functools
 import math
 import random
 from collections.abc import Mapping, Sequence
@@ -12,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 
-from record import intervals, rounds
+from record import clock, intervals, rounds
 from record import run_files as files
 from record.disturbance import run_selection, selection_text
 from record.intervals import Interval, Spread
-from record.schema import RECORD_NAME, Outcome, RunRecord, load
+from record.schema import RECORD_NAME, RunRecord, load
 from train.config.schema import Measure
 from train.launch.plan.runs import Point, Run
 
@@ -178,12 +179,12 @@ class _ProgramPoint:
     """A point of a program, with the newest complete launch of each repeat, in order."""
 
     point: Point
-    launches: list[Outcome]
+    launches: list[RunRecord]
 
     @property
     def rates(self) -> list[float]:
         """Return the rate that the program printed in each launch."""
-        return [launch.summary["images_per_s"] for launch in self.launches]
+        return [launch.printed.value for launch in self.launches if launch.printed]
 
     @property
     def times_s(self) -> list[float]:
@@ -194,12 +195,30 @@ class _ProgramPoint:
 def _program_points(planned: Sequence[Run]) -> list[_ProgramPoint]:
     """Return the points of a program; none of other runs."""
     points = {run.home: run.point for run in planned if run.point.config.program}
-    return [_ProgramPoint(point, [*files.outcomes(home).values()]) for home, point in points.items()]
+    newest = {home: [folders[0] for folders in files.completed(home).values()] for home in points}
+    return [_ProgramPoint(point, [*map(_record, newest[home])]) for home, point in points.items()]
 
 
-def program_launches(planned: Sequence[Run]) -> list[Outcome]:
-    """Return the outcome of each complete launch of a program; empty for other runs."""
+@functools.cache  # a record is never replaced
+def _record(folder: Path) -> RunRecord:
+    return load(folder / RECORD_NAME)
+
+
+def program_launches(planned: Sequence[Run]) -> list[RunRecord]:
+    """Return the record of each complete launch of a program; empty for other runs."""
     return [launch for point in _program_points(planned) for launch in point.launches]
+
+
+def program_doubts(planned: Sequence[Run]) -> list[str]:
+    """Return what the running times do not confirm of a program's number, as lines; empty without a doubt.
+
+    It is judged when each size was launched.
+    """
+    points = _program_points(planned)
+    if not all(point.launches for point in points):
+        return []
+    launches = filter(None, map(clock.program_launch, program_launches(planned)))
+    return [line for lines in clock.doubts(launches).values() for line in lines]
 
 
 def more_program_launches(planned: Sequence[Run]) -> list[Run]:
@@ -255,10 +274,17 @@ def program_result(planned: Sequence[Run]) -> str:
             f"warning: the efficiency of {', '.join(above)} is above 1 in its whole interval; check that each size "
             "does the work that program.scaling says, and that the number is a rate (RATE=) or a time (TIME=)"
         )
-    return "; ".join(filter(None, [*texts, _others_text(program_launches(planned))]))
+    return "; ".join(filter(None, [*texts, _cores_text(points), _others_text(program_launches(planned))]))
 
 
-def _others_text(launches: Sequence[Outcome]) -> str:
+def _cores_text(points: Sequence[_ProgramPoint]) -> str:
+    """Return how many of its cores a program used at each size, in its last launch; "" if that is not known."""
+    last = [clock.program_launch(point.launches[-1]) for point in points if point.launches]
+    texts = [f"{launch.size}{text}" for launch in last if launch and (text := launch.cores_text())]
+    return "; ".join(texts).replace(", used", " used")
+
+
+def _others_text(launches: Sequence[RunRecord]) -> str:
     """Return how much of a program's cores other processes took; "" if that is little, or not known."""
     used = [facts.cores for launch in launches if (facts := launch.program) and facts.cores]
     shares = [max(0.0, cores.busy_s - cores.own_s + cores.steal_s) / cores.wall_s for cores in used]

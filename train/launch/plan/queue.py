@@ -262,10 +262,17 @@ class Queue:
         return curves or launches.more_program_launches(self._planned)
 
     def __iter__(self) -> Iterator[Run]:
-        """Yield the runs in order, also those that are added meanwhile."""
+        """Yield the runs in order, also those that are added meanwhile, until what a program prints is in doubt."""
         for number, run in enumerate(self.runs):
+            if self.doubts and (number >= len({planned.home for planned in self._planned}) or not self._force):
+                return
             self.number = number
             yield run
+
+    @property
+    def doubts(self) -> list[str]:
+        """Return what the running times do not confirm of the number of a user's program, as lines."""
+        return launches.program_doubts(self._planned)
 
     @property
     def later(self) -> list[Run]:
@@ -336,13 +343,13 @@ class Queue:
         A user's program has a result after its last launch.
         """
         if run.point.config.program:
-            return "" if self.later else launches.program_result(self._planned)
+            return "" if self.later or self.doubts else launches.program_result(self._planned)
         return self._curves.result(run) if _in_rounds(run) else ""
 
     def shortfalls(self) -> list[Shortfall]:
         """Return the results that are less precise than asked for."""
         if self._planned[0].point.config.program:
-            return [short] if (short := launches.program_shortfall(self._planned)) else []
+            return [short] if not self.doubts and (short := launches.program_shortfall(self._planned)) else []
         return self._curves.shortfalls()
 
     def sufficient_s(self, shortfalls: Sequence[Shortfall]) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from record import ledger, parts, protocol
+from record import clock, ledger, parts, protocol
 from record import run_files as files
 from record.parts import JobEnd, PartWriter
 from record.schema import RECORD_NAME, RecordError, RunRecord, load
@@ -15,8 +15,6 @@ from train.config.printed import RateError, printed_rate
 from train.launch.plan.runs import Point, Run
 from train.launch.supervise.one_run import commands, save
 from train.program import reading
-
-_PATTERNS = ("rate", "time", "time_of", "unit", "scaling", "pick", "skip", "decimal", "each_rank")
 
 
 def read_again(points: Iterable[Point]) -> int:
@@ -34,7 +32,7 @@ def _read_again(run: Run) -> bool:
     earlier = _newest(run)
     if earlier is None or earlier.program is None or earlier.program.exit_status:
         return False
-    if all(earlier.config["program"].get(key) == config["program"][key] for key in _PATTERNS):
+    if all(earlier.config["program"].get(key) == config["program"][key] for key in (*clock.READING, "confirmed")):
         return False
     folder = files.run_folder(run.home, run.repeat, earlier.generation)
     log = protocol.rank_log(folder, 0)

@@ -142,6 +142,14 @@ def test_an_efficiency_above_1_is_doubted_and_the_use_by_others_is_reported(prog
     assert others.endswith("others took 40 % of a core meanwhile")
 
 
+def test_a_programs_number_is_in_doubt_when_each_size_was_launched(program):
+    doubted = {1: [10.0] * 6, 2: [50.0] * 6}  # each launch took 1 s
+    add_printed(program[:1], doubted)
+    assert launches.program_doubts(program) == []
+    add_printed(program[1:2], doubted)
+    assert ": 5x by the number, 2x by the running time" in "".join(launches.program_doubts(program))
+
+
 def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program):
     noisy = {1: [10.0] * 6, 2: [12.0, 19.0, 13.0, 18.0, 12.5, 18.5]}
     add_printed(program, noisy)

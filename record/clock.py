@@ -1,0 +1,158 @@
+"""Whether the running times of a user's program confirm the number that was read in its output.
+
+The kit did not measure that number: another one on the line, or another unit, may be meant. It did measure how long
+each launch ran. Without such a confirmation by the clock the user is asked.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from record.schema import CoreUse, PrintedRate, RunRecord
+
+LARGEST_FACTOR = 2.0  # between the speedup that was read and that of the running times
+LEAST_CHANGE = 1.1  # a speedup below 1 / this, or above it, has a direction
+# The keys of a program by which its number is read. Another value of one needs no new measurement.
+READING = ("rate", "time", "time_of", "unit", "scaling", "pick", "skip", "decimal", "each_rank")
+_LETTERS = "abcdefghijklmnop"  # a digit or an exponent would be a number in YAML
+
+
+@dataclass(frozen=True)
+class ProgramLaunch:
+    """What was read and what was measured in one launch of a user's program.
+
+    Attributes:
+        series: equal for launches that differ in their size alone.
+        size: the name of the point.
+        running_s: the time of the whole command.
+        work: how much work a whole run may have, in a unit of the series: several if it is not stated.
+        cpu_s: of its processes on this host.
+        cores: that it was bound to; 0: on other hosts.
+        code: confirms this reading; confirmed: the user gave it.
+    """
+
+    series: str
+    size: str
+    ranks: int
+    printed: PrintedRate
+    running_s: float
+    work: tuple[float, ...]
+    cpu_s: float
+    cores: int
+    code: str
+    confirmed: bool
+
+    def text(self) -> str:
+        """Return what was read and what was measured."""
+        number = self.printed.number or f"{self.printed.value:g} {self.printed.unit}".strip()
+        return f"{self.size}: {number} in '{self.printed.text}'; it ran {self.running_s:.3g} s{self.cores_text()}"
+
+    def cores_text(self) -> str:
+        """Return how many of its cores it used, as text; "" if that is not known."""
+        return (
+            f", used {self.cpu_s / self.running_s:.1f} of {self.cores} cores" if self.cores and self.running_s else ""
+        )
+
+
+def confirmation(program: Mapping[str, Any], found_by: str) -> str:
+    """Return the code that confirms how the number of a program is read: six letters, others for another reading."""
+    text = json.dumps([program.get("command"), found_by, *(program.get(key) for key in READING)])
+    return "".join(_LETTERS[byte % 16] for byte in hashlib.sha256(text.encode()).digest()[:6])
+
+
+def program_launch(record: RunRecord) -> ProgramLaunch | None:
+    """Return what was read and measured in a launch; None if it is not that of a program that printed its number."""
+    program = record.config.get("program")
+    if not (program and record.printed):
+        return None
+    use = record.program.cores if record.program else None
+    use = use or CoreUse(wall_s=record.job_s, own_s=0.0, busy_s=0.0, steal_s=0.0)
+    swept = {key: value for key, value in record.swept.items() if key not in ("nodes", "ranks_per_node")}
+    hosts = sorted({host.cpu_model for host in record.environment.hosts}) if record.environment else []
+    code = confirmation(program, record.printed.found_by)
+    return ProgramLaunch(
+        series=json.dumps([record.experiment, program["command"], swept, hosts, record.config.get("device")]),
+        size=record.point,
+        ranks=record.workers,
+        printed=record.printed,
+        running_s=use.wall_s,
+        work=_work(record, program.get("scaling")),
+        cpu_s=use.own_s,
+        cores=len({core for rank in record.ranks for core in rank.cores}) if use.own_s else 0,
+        code=code,
+        confirmed=program.get("confirmed") == code,
+    )
+
+
+def _work(record: RunRecord, scaling: str | None) -> tuple[float, ...]:
+    """Return how much work a whole run may have: with a batch as many steps, or as many images, at each size."""
+    if scaling is None and (batch := record.config.get("global_batch")):
+        return (float(batch), 1.0)
+    return (float(record.workers),) if scaling == "weak" else (1.0,)
+
+
+def doubts(launches: Iterable[ProgramLaunch]) -> dict[str, list[str]]:
+    """Return what is not confirmed, as lines that say what to do, by series; empty if all is."""
+    by_series: dict[str, list[ProgramLaunch]] = {}
+    for launch in launches:
+        by_series.setdefault(launch.series, []).append(launch)
+    lines = {series: _doubt(members) for series, members in by_series.items()}
+    return {series: found for series, found in lines.items() if found}
+
+
+def _doubt(launches: Sequence[ProgramLaunch]) -> list[str]:
+    """Return the doubt in the number of one series, with what was read at each size; empty without one."""
+    sizes: dict[int, list[ProgramLaunch]] = {}
+    for launch in sorted(launches, key=lambda launch: launch.ranks):
+        sizes.setdefault(launch.ranks, []).append(launch)
+    if len(sizes) < 2 or all(launch.confirmed for launch in launches):
+        return []
+    members = [*sizes.values()]
+    if not (reasons := [*_units(members), *_same(members)] or _disagreements(members)):
+        return []
+    return [
+        "the number that was read is not confirmed, and nothing is computed from it:",
+        *(f"  {reason}" for reason in reasons),
+        *(f"  {size[0].text()}" for size in members),
+        "If it is another number, or has another unit: give another RATE= or TIME=, which measures nothing again. "
+        f"If it is right: ARGS=program.confirmed={launches[-1].code}, or the line  confirmed: {launches[-1].code}  in "
+        "the file of PROGRAM=",
+    ]
+
+
+def _units(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
+    units = sorted({launch.printed.unit for size in sizes for launch in size})
+    return [f"its unit differs between sizes: {', '.join(unit or 'none' for unit in units)}"] if len(units) > 1 else []
+
+
+def _same(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
+    """Return that the number is the same at all sizes, or a multiple of their ranks."""
+    for divisor in (lambda launch: 1, lambda launch: launch.ranks):
+        rates = [launch.printed.value / divisor(launch) for size in sizes for launch in size]
+        if all(math.isclose(rate, rates[0]) for rate in rates):
+            return ["it is the same number at all sizes"]
+    return []
+
+
+def _disagreements(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
+    """Return the sizes whose speedup differs from that of the running times in direction, or more than twofold."""
+    base, *others = sizes
+    reasons = []
+    for size in others:
+        read = median(launch.printed.value for launch in size) / median(launch.printed.value for launch in base)
+        times = median(launch.running_s for launch in base) / median(launch.running_s for launch in size)
+        by_clock = [times * work / first for work, first in zip(size[0].work, base[0].work, strict=True)]
+        if not any(_agree(read, speedup) for speedup in by_clock):
+            reasons.append(
+                f"{size[0].size} over {base[0].size}: {read:.3g}x by the number, {by_clock[0]:.3g}x by the running time"
+            )
+    return reasons
+
+
+def _agree(first: float, second: float) -> bool:
+    opposite = min(first, second) * LEAST_CHANGE <= 1 and max(first, second) >= LEAST_CHANGE
+    return not opposite and 1 / LARGEST_FACTOR <= first / second <= LARGEST_FACTOR

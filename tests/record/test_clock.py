@@ -1,0 +1,74 @@
+"""Numbers of a user's program beside the running times of its launches."""
+
+import pytest
+
+from record import clock
+from record.schema import CoreUse, PrintedRate, ProgramFacts, Rank
+from tests.helpers.bare_record import bare_record
+
+
+def launch(ranks, value, running_s, unit="img/s", number="", **program):
+    """Return a launch of this many ranks on as many cores, one of which it used."""
+    batch = {"global_batch": program.pop("global_batch")} if "global_batch" in program else {}
+    record = bare_record(
+        point=f"nodes{ranks}",
+        config={"program": {"command": "run {ranks}", "time": "t {time}"} | program} | batch,
+        swept={"nodes": ranks},
+        ranks=[Rank(i, i, i, "n", [i], None, {"timed": running_s}, [], [], 0) for i in range(ranks)],
+        printed=PrintedRate(value, f"line of {ranks}", "TIME", unit, number=number),
+        program=ProgramFacts(["run"], {}, "", [], 0, CoreUse(running_s, running_s, running_s, 0.0)),
+    )
+    return clock.program_launch(record)
+
+
+def doubt(*launches):
+    return "\n".join(line for lines in clock.doubts(launches).values() for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        # "real 1m13.70s" read as 13.7 s, then 39.2 s: 13.7 / 39.2 = 0.349; 73.9 s / 39.4 s = 1.88
+        ((1 / 13.7, 73.9), (1 / 39.2, 39.4), "nodes2 over nodes1: 0.349x by the number, 1.88x by the running time"),
+        ((4.0, 10.0), (2.1, 5.2), "0.525x by the number, 1.92x by the running time"),  # days/ns taken as a rate
+        ((4.0, 10.0), (10.4, 8.0), "2.6x by the number, 1.25x by the running time"),  # the same direction, twice as far
+        ((30.0, 10.0), (30.0, 6.0), "it is the same number at all sizes"),  # an option that the program echoes
+        ((1.0, 10.0), (2.0, 6.0), "it is the same number at all sizes"),  # the number of ranks
+        ((800.0, 10.0, "MiB/s"), (1.46, 6.0, "GiB/s"), "its unit differs between sizes: GiB/s, MiB/s"),
+    ],
+)
+def test_a_number_that_the_running_times_contradict_is_in_doubt(first, second, reason):
+    launches = [launch(1, *first, scaling="strong"), launch(2, *second, scaling="strong")]
+    text = doubt(*launches)
+    assert reason in text
+    assert f"ARGS=program.confirmed={launches[0].code}" in text
+    confirmed = {"scaling": "strong", "confirmed": launches[0].code}
+    assert not doubt(launch(1, *first, **confirmed), launch(2, *second, **confirmed))
+    another = confirmed | {"skip": 1}  # it was not this reading that was confirmed
+    assert doubt(launch(1, *first, **another), launch(2, *second, **another))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "program"),
+    [
+        ((10.0, 10.0), (18.0, 6.0), {"scaling": "strong"}),  # 1.8 by the number, 1.67 by the clock
+        ((10.0, 10.0), (9.5, 9.8), {"scaling": "strong"}),  # neither has a direction
+        ((10.0, 10.0), (19.0, 10.5), {"scaling": "weak"}),  # 1.9; two ranks have twice the work
+        ((10.0, 10.0), (19.0, 10.5), {"global_batch": 0}),  # as many steps of a doubled batch
+        ((10.0, 30.0), (38.0, 9.0), {"global_batch": 0}),  # 3.8 or 6.7: as many images
+    ],
+)
+def test_a_number_that_the_running_times_confirm_is_not(first, second, program):
+    works = [{"global_batch": 8 * ranks} if "global_batch" in program else {} for ranks in (1, 2)]
+    assert not doubt(launch(1, *first, **program | works[0]), launch(2, *second, **program | works[1]))
+
+
+def test_one_size_and_other_programs_are_not_compared():
+    assert not doubt(launch(1, 5.0, 10.0))
+    assert not doubt(launch(1, 5.0, 10.0), launch(2, 5.0, 1.0, command="another {ranks}"))
+    assert clock.program_launch(bare_record()) is None
+
+
+def test_a_launch_says_what_was_read_and_how_many_cores_it_used():
+    text = "nodes2: 13.7 s in 'line of 2'; it ran 73.9 s, used 1.0 of 2 cores"
+    assert launch(2, 1 / 13.7, 73.9, number="13.7 s").text() == text
