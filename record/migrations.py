@@ -24,8 +24,10 @@ def _from_4(fields: Fields) -> None:
 
 
 def _from_5(fields: Fields) -> None:
-    """Call the CPU quota of a node by that name, and the controls of a measurement."""
+    """Call the CPU quota of a node by that name, and the controls of a measurement; refuse elastic training."""
     config = fields["config"]
+    if fields.pop("resizes", None):
+        raise LookupError("its ranks changed during the run (elastic training), which versions up to 0.2.0 read")
     for section, old, new in (("system", "cpus_per_node", "cpu_quota_per_node"), ("measure", "control", "controls")):
         if old in config.get(section, {}):
             config[section][new] = config[section].pop(old)

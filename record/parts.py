@@ -24,7 +24,7 @@ Process = TypeVar("Process", Rank, Server)
 
 # Fields of the whole job, from rank 0's part.
 _JOB_FIELDS = (
-    *("environment", "losses", "epochs", "resizes", "weights_differ", "work", "printed", "program"),
+    *("environment", "losses", "epochs", "weights_differ", "work", "printed", "program"),
     *("notes", "arms_left_out", "untimed_steps", "attachments"),
 )
 
@@ -59,7 +59,6 @@ class RankPart:
     samples: list[summary.Sample] = field(default_factory=list)
     peak_memory_bytes: int = 0
     environment: records.Environment | None = None
-    resizes: list[records.GroupChange] = field(default_factory=list)
     weights_differ: bool | None = None
     work: records.Operations | None = None
     printed: records.PrintedRate | None = None
@@ -189,8 +188,8 @@ def read(folder: Path) -> list[RankPart]:
 def by_file(folder: Path) -> dict[Path, RankPart]:
     """Return the part of each rank in the run folder by its file, in the order of ranks. Raises OSError.
 
-    In elastic training several processes may have had the number of a rank. Then the part is that of a process that
-    finished, else of the one that wrote last: the others are gone, even if they began later.
+    If several processes had the number of a rank, as where a folder holds files of an earlier launch, the part is that
+    of one that finished, else of the one that wrote last.
     """
     parts: dict[int, tuple[bool, int, Path, RankPart]] = {}
     for path in protocol.part_paths(folder):
@@ -234,19 +233,11 @@ class JobEnd:
     ledger_line: str = ""
 
 
-def final_ranks(parts: Sequence[RankPart], ranks: int) -> int:
-    """Return how many ranks a job had at its end, if it began with `ranks`: elastic training changes them."""
-    resizes = max((part.resizes for part in parts), key=len, default=[])
-    return resizes[-1].ranks_after if resizes else ranks
-
-
 def assemble(parts: Sequence[RankPart], identity: Mapping[str, Any], job_end: JobEnd) -> RunRecord:
     """Return the record of a run. It is complete if neither the launcher nor a rank reports a failure.
 
     identity: the fields of the record that are known before the launch, as `identity` returns them.
     """
-    if any(part.resizes for part in parts):  # lost ranks are not among those at the end
-        parts = [part for part in parts if part.rank < final_ranks(parts, len(parts))]
     failure = job_end.failure or first_failure(list(parts))
     first = parts[0] if parts else RankPart()
     trained = [part for part in parts if part.workers]

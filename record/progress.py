@@ -50,7 +50,7 @@ class Follower:
     def part(self, rank: int) -> RankPart | None:
         """Return the part of a rank so far, None before it has begun. Raises OSError.
 
-        A rank that elastic training starts again has several parts: the one that was written last counts.
+        Of several parts of a rank the one that was written last counts.
         """
         paths = protocol.part_paths(self._folder, rank)
         return self._newest(paths) if paths else None

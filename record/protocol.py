@@ -7,7 +7,7 @@ Nothing else is shared: not the command line, not the output, not the ranks' own
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -81,7 +81,6 @@ rendezvous_path = _file("rendezvous")  # the port of rank 0, of a job with sever
 limited_path = _file("limited")  # the launcher's marker: all nodes are limited to their quotas
 link_wanted_path = _file("link.wanted")  # the rate of the links that rank 0 requests
 link_set_path = _file("link.set")  # the rate of the links that the launcher has set
-hosts_change_path = _file("hosts.changed")  # the latest change of the hosts of an elastic job, from its launcher
 # The files of a rank: functions of the folder and the rank.
 rank_log = _rank_file("rank-{}.log")  # the output of a rank
 operations_path = _rank_file("operations-{}.json.gz")  # TensorFlow's, in a few steps, if there is a timeline
@@ -133,22 +132,11 @@ class LinkRate:
     mbit_per_s: float | None = None  # None: no limit
 
 
-@dataclass(frozen=True)
-class HostsChange:
-    """The latest change of the hosts of an elastic job, which its launcher tells rank 0."""
-
-    at_s: int = 0  # since the epoch; 0: none so far
-    kind: int = 0  # as Horovod's HostUpdateResult has it
+def write_link_rate(path: Path, rate: LinkRate) -> None:
+    """Write a rate for the other side, whole or not at all. Raises OSError."""
+    files.write_whole(path, msgspec.json.encode(rate))
 
 
-Message = TypeVar("Message", LinkRate, HostsChange)
-
-
-def write_message(path: Path, message: Message) -> None:
-    """Write a message for the other side, whole or not at all. Raises OSError."""
-    files.write_whole(path, msgspec.json.encode(message))
-
-
-def read_message(path: Path, kind: type[Message]) -> Message:
-    """Return the latest message at this path, else the default one. Raises msgspec.ValidationError if damaged."""
-    return msgspec.json.decode(path.read_bytes(), type=kind) if path.exists() else kind()
+def read_link_rate(path: Path) -> LinkRate:
+    """Return the latest rate at this path, else the default one. Raises msgspec.ValidationError if damaged."""
+    return msgspec.json.decode(path.read_bytes(), type=LinkRate) if path.exists() else LinkRate()

@@ -74,7 +74,6 @@ class _Distribution(msgspec.Struct):
     gradients: _Name = ""
     cycle_time_ms: _Number | None = None
     backward_passes_per_step: _Positive = 1
-    elastic: bool = False
     timeline: bool = False
     servers: Count = 1
     servers_on: _Name = ""

@@ -224,7 +224,7 @@ class Rank:
     # for other ranks. Empty if a GPU computes, or epochs are trained.
     compute_times_s: ticks.Times = field(default_factory=list)
     timed_cores: CoreUse | None = None  # of the timed steps; None: in rounds, or the kernel does not say
-    # One; in rounds one for each number of ranks and rate of links. Empty in elastic training, or if it failed.
+    # One; in rounds one for each number of ranks and rate of links. Empty if it failed.
     matrix_products: list[MatrixProduct] = field(default_factory=list)
     timeline: RankTimeline | None = None  # None: distribution.timeline was off, as wherever throughput is measured
     # The number of workers, which share the global batch, in this process. Several: each has a separate device, and the
@@ -322,18 +322,6 @@ class Epoch:
 
 
 @dataclass
-class GroupChange:
-    """Elastic training went on with other ranks than before."""
-
-    at_s: float  # after the launch of the job: when training went on
-    epoch: int  # from 1
-    step: int  # of the whole run: the last one that counts, made by the ranks before
-    ranks_before: int
-    ranks_after: Count
-    cause: str
-
-
-@dataclass
 class PrintedRate:
     """The rate of the whole job that a user's program printed."""
 
@@ -407,10 +395,9 @@ class RunRecord:
     servers: list[Server] = field(default_factory=list)  # on separate nodes
     losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
     epochs: list[Epoch] = field(default_factory=list)
-    resizes: list[GroupChange] = field(default_factory=list)  # of elastic training, in order
     weights_differ: bool | None = None  # trainable weights of any two ranks after training; None: not compared
     notes: list[str] = field(default_factory=list)  # for a reader of the numbers
-    work: Operations | None = None  # None: not counted, as in elastic training
+    work: Operations | None = None  # None: not counted
     arms_left_out: dict[str, str] = field(default_factory=dict)  # of a launch in rounds: name of an arm -> why
     node_quotas: list[NodeQuota] = field(default_factory=list)  # if nodes are emulated
     printed: PrintedRate | None = None  # by a user's program, which the kit only started; its ranks have no step times

@@ -131,7 +131,7 @@ def record_summary(record: RunRecord) -> dict[str, float]:
     slowed = record.ranks[0].timeline is not None  # writing a timeline takes time
     if record.printed:
         numbers["images_per_s"] = record.printed.value
-    elif steps and not record.resizes and not slowed:
+    elif steps and not slowed:
         numbers["images_per_s"] = throughput(record.config["global_batch"], steps, timed_s)
     numbers |= mean_usage(record.ranks)
     if record.epochs:

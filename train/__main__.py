@@ -27,7 +27,7 @@ from train.config.checks import ConfigError  # noqa: E402
 from train.rank import placement, process  # noqa: E402
 from train.rank.phases import PhaseClock  # noqa: E402
 from train.standalone import Standalone  # noqa: E402
-from train.transport import PeerLost, RankDropped, RankUnresponsive  # noqa: E402
+from train.transport import PeerLost, RankUnresponsive  # noqa: E402
 from train.worker import Worker  # noqa: E402
 
 
@@ -109,9 +109,6 @@ def main(options: argparse.Namespace) -> int:
     try:
         rank_task = task.assigned(options.run_dir) if options.run_dir else task.composed(options.overrides)
         ranks = Worker(rank_task, part, clock, standalone).work()
-    except RankDropped as error:
-        print(f"[rank {part.part.rank}] {error}", file=sys.stderr)
-        return 1  # without a failure: another process has this rank's number now
     except Exception as error:
         # All within this block: its end would delete the objects of the failed frames, and TensorFlow waits without a
         # limit to delete a variable on a parameter server that no longer answers.

@@ -51,7 +51,6 @@ class Context:
     folder: Path | None  # of the run; None without a launcher
     checkpoints: Path | None  # their folder; None: without checkpoints
     key: Callable[[], bytes]  # returns the secret of the job, by which its processes authenticate each other
-    hold_roll_call: Callable[[], None]  # elastic training calls it whenever the ranks have changed
 
 
 def assigned(folder: Path) -> Task:

@@ -155,7 +155,7 @@ class Worker:
     def work(self) -> Distribution:
         """Measure and record all of the task; returns the ranks, which are still joined.
 
-        Raises ConfigError, PeerLost, RankDropped, and the errors of training and allreduce sweeps.
+        Raises ConfigError, PeerLost, and the errors of training and allreduce sweeps.
         """
         part, clock = self._part, self._clock
         self._config, self._core_sets = bind_cores(self._config, part.part.local_rank)
@@ -204,10 +204,8 @@ class Worker:
             folder=task.folder,
             checkpoints=files.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
             key=self._key,
-            hold_roll_call=lambda: self._hold_roll_call(ranks, all_ranks, gpu),
         )
-        if not config.distribution.elastic:  # then it is held later: ranks that are already training take part in it
-            context.hold_roll_call()
+        self._hold_roll_call(ranks, all_ranks, gpu)
         answers = _run(context)
         if note := affinity.throttling_note(self._throttling):
             self._part.add(notes=[note])

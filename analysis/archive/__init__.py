@@ -157,7 +157,7 @@ _CONF = Path(__file__).resolve().parents[2] / "conf"
 # Keys whose values are of the kit's own vocabulary, as the name of an experiment: a user may have such a name.
 _STRUCTURE = {"experiment", "point", "arm", "arm_keys", "swept", "config", "status", "phase"}
 # Fields of a record that hold what programs and users wrote.
-_WRITTEN_FIELDS = ("command", "notes", "failure", "variables", "resizes", "arms_left_out", "image", "kernel", "system")
+_WRITTEN_FIELDS = ("command", "notes", "failure", "variables", "arms_left_out", "image", "kernel", "system")
 _NOT_IDENTIFYING = re.compile(
     r"[\d\s.,:()x%+-]*|/\.\.\.(/libmpi[\w.]*)?|scrubbed|address|user|domain|(host|partition)\d+|-?[A-Za-z]{1,3}", re.I
 )

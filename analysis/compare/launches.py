@@ -109,10 +109,7 @@ def _throughputs(table: pd.DataFrame) -> PointValues:
 
 
 def _times(table: pd.DataFrame) -> PointValues:
-    """Yield wall times and job times of the points that were measured in separate launches.
-
-    A launch whose ranks changed, as in elastic training, has no time to compare.
-    """
+    """Yield wall times and job times of the points that were measured in separate launches."""
     for name, quantity in _TIMES.items():
         launches = speedups.rates(table, name).dropna(subset="rate")
         for _, point in launches.groupby(["model", "series", "ranks", "axis_value"], dropna=False, sort=False):

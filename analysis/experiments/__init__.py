@@ -77,9 +77,7 @@ def _times(run: RunRecord, point: pd.Series) -> list[float]:
 
 
 def _slowest(times_by_rank: list[list[float]]) -> list[float]:
-    """Return each step on its slowest rank; those of rank 0 where elastic training changed the ranks during the run."""
-    if len({len(times) for times in times_by_rank}) > 1:
-        return times_by_rank[0]
+    """Return each step on its slowest rank."""
     return np.max(times_by_rank, axis=0).tolist()
 
 

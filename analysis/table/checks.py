@@ -33,15 +33,10 @@ def _rounds(run: RunRecord) -> Iterator[str]:
             yield f"rank {rank.rank}: round {last}, of {len(rank.windows)} windows"
 
 
-def _elastic(run: RunRecord) -> bool:
-    return bool(run.resizes or run.config["distribution"].get("elastic"))
-
-
 def _ranks(run: RunRecord) -> Iterator[str]:
-    """Yield a wrong number of ranks: a job has nodes x ranks_per_node, an elastic one its last ranks."""
+    """Yield a wrong number of ranks: a job has nodes x ranks_per_node."""
     expected = run.config["nodes"] * run.config["ranks_per_node"]
     expected = sum(group["ranks"] for group in run.config.get("rank_groups") or []) or expected
-    expected = run.resizes[-1].ranks_after if run.resizes else expected
     processes = 1 if run.config["distribution"]["backend"] in recorded_config.TOWERS else expected
     if run.workers != expected or [rank.rank for rank in run.ranks] != list(range(processes)):
         yield f"{run.workers} ranks numbered {[rank.rank for rank in run.ranks]}, but {expected} are configured"
@@ -49,7 +44,7 @@ def _ranks(run: RunRecord) -> Iterator[str]:
 
 def _steps(run: RunRecord) -> Iterator[str]:
     """Yield ranks with other numbers of steps than rank 0, or with other numbers than configured."""
-    if _elastic(run) or run.printed:
+    if run.printed:
         return
     steps_by_rank = {rank.rank: (len(rank.step_times_s), len(rank.allreduces)) for rank in run.ranks}
     if len({*steps_by_rank.values()}) > 1:
@@ -103,7 +98,7 @@ def _times(run: RunRecord) -> Iterator[str]:
             yield f"{name}: a phase takes negative time"
         if rank.windows:
             yield from _within(f"{name}: windows", [window.window_s for window in rank.windows], timed_s)
-        elif run.status == "complete" and not _elastic(run):
+        elif run.status == "complete":
             yield from _within(f"{name}: timed steps", rank.step_times_s, timed_s)
         for window in rank.windows:
             label = f"{name}, round {window.round}, arm {window.arm}: steps"

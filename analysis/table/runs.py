@@ -364,13 +364,12 @@ def _program_values(run: RunRecord, rate: float) -> Iterator[Value]:
 
 def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
     steps = len(slowest.step_times_s)
-    if not run.resizes:  # else the global batch changed during the run
-        timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
-        images_per_s = metrics.throughput(run.config["global_batch"], steps, timed_s)
-        yield Value("images_per_s", images_per_s)
-        yield Value("images_per_s_per_rank", metrics.per_rank(images_per_s, run.workers))
-        yield Value("images", run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps))
-        yield from starmap(Value, (hardware.throughput_bounds(run) | hardware.energy_per_image(run)).items())
+    timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
+    images_per_s = metrics.throughput(run.config["global_batch"], steps, timed_s)
+    yield Value("images_per_s", images_per_s)
+    yield Value("images_per_s_per_rank", metrics.per_rank(images_per_s, run.workers))
+    yield Value("images", run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps))
+    yield from starmap(Value, (hardware.throughput_bounds(run) | hardware.energy_per_image(run)).items())
     yield Value("steps_per_rank", steps)
     for epoch in run.epochs:
         yield Value("epoch_s", epoch.duration_s, epoch.epoch)

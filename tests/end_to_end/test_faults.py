@@ -12,7 +12,6 @@ import pytest
 
 from analysis import audit
 from analysis.study import Study
-from record.parts import RankPart, read_part
 from tests.helpers import kit, simcluster
 from tests.helpers.kit import LAUNCH, QUICK, records, wait_for
 from tests.helpers.patched_ranks import ROUNDS_END, Hold
@@ -123,50 +122,3 @@ def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_mea
     assert next_run.failure.reason.endswith("Host key verification failed.")
     assert "Host key verification failed." in output
     wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n2"))
-
-
-def test_elastic_training_continues_without_a_host_and_takes_it_back(cluster, results):
-    hosts = ("n1", "n2", "n3")
-    overrides = ["experiment=accuracy_digits", "nodes=3", "--only=nodes3", "launcher=ssh"]
-    overrides += ["launcher.hosts=[n1,n2,n3]", "distribution.elastic=true", "global_batch=null", "batch_per_rank=16"]
-    overrides += ["distribution.commit_steps=2"]  # ranks look for new hosts when they commit
-    overrides += ["dataset.training_samples=96", "dataset.validation_samples=16"]  # two steps an epoch
-    command = [*LAUNCH, *overrides, "measure.epochs=5000", "tracking=none", f"results={results}"]
-    slow_links(cluster)
-    child = cluster.popen("n0", *command)
-
-    def parts() -> list[RankPart]:
-        return [part for path in results.rglob("rank-*.jsonl") if (part := read_part(path))]
-
-    def recorded_resizes() -> list[tuple[str, int, int]]:
-        """Return the longest list of resizes in any part: cause, ranks before and after."""
-        resizes = max((part.resizes for part in parts()), key=len, default=[])
-        return [(resize.cause, resize.ranks_before, resize.ranks_after) for resize in resizes]
-
-    def epochs() -> int:
-        return max((len(part.epochs) for part in parts()), default=0)
-
-    wait_for(epochs)  # rank 0, which is lost below, has recorded an epoch
-    epochs_before = epochs()
-    has_rank_0 = "tr '\\0' '\\n' </proc/$(pgrep -f 'm train --run-dir' | head -1)/environ | grep -x HOROVOD_RANK=0"
-    first = next(host for host in hosts if cluster.on(host, "sh", "-c", has_rank_0).returncode == 0)
-    begin = time.monotonic()
-    cluster.crash(first)  # the hardest case: the others need a new rank 0
-    wait_for(lambda: recorded_resizes() == [(f"lost {first}", 3, 2)])
-    print(f"training continued after {time.monotonic() - begin:.1f} s")
-    begin = time.monotonic()
-    cluster.boot(first)
-    slow_links(cluster)
-    wait_for(lambda: recorded_resizes()[1:] == [(f"{first} came", 2, 3)])
-    print(f"the host was taken in after {time.monotonic() - begin:.1f} s")
-    cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
-    child.communicate(timeout=kit.TIMEOUT_S)
-    wait_for(lambda: not cluster.processes(simcluster.RANKS, *hosts))
-    [record] = records(results)
-    assert [(resize.cause, resize.ranks_after) for resize in record.resizes] == [
-        (f"lost {first}", 2),
-        (f"{first} came", 3),
-    ]
-    assert record.status == "failed"
-    assert record.failure.reason.startswith("interrupted by SIGTERM; ranks 0-2 on n[1-3] in phase")
-    assert len(record.epochs) >= epochs_before  # the record keeps those of the lost rank 0

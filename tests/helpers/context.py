@@ -44,7 +44,6 @@ def make_context(config: RunConfig, distribution: Distribution | None = None, **
         "folder": None,
         "checkpoints": None,
         "key": lambda: b"k" * 64,
-        "hold_roll_call": lambda: None,
         **fields,
     }
     return Context(config=config, distribution=ranks, clock=clock, part=part, **({"repeat": 0} | defaults))

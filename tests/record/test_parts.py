@@ -4,13 +4,12 @@ from dataclasses import replace
 import pytest
 
 from record import parts, protocol
-from record.parts import JobEnd, PartWriter, RankPart, assemble, final_ranks
+from record.parts import JobEnd, PartWriter, RankPart, assemble
 from record.schema import (
     CoreUse,
     Environment,
     Epoch,
     Failure,
-    GroupChange,
     PlanPosition,
     RankTimeline,
     Server,
@@ -143,13 +142,3 @@ def test_the_cause_is_distinguished_from_its_consequences():
     spoilt = part(1, 4.0, failure=Failure("the loss is not finite", rank=1, step=7))
     assert assemble([lost, spoilt], IDENTITY, JOB_END).failure == spoilt.failure
     assert assemble([lost, part(1, 4.0)], IDENTITY, JOB_END).failure == lost.failure
-
-
-def test_elastic_training_ends_with_as_many_ranks_as_it_last_continued_with():
-    survivor = part(0, 4.0)
-    assert final_ranks([survivor], 2) == 2
-    survivor.resizes = [GroupChange(9.0, 1, 20, 2, 1, "lost n2")]
-    assert final_ranks([survivor, RankPart(rank=1)], 2) == 1
-    record = assemble([survivor, part(1, 2.0)], IDENTITY, JOB_END)
-    assert [rank.rank for rank in record.ranks] == [0]  # the other one was lost
-    assert "images_per_s" not in record.summary

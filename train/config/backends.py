@@ -16,7 +16,6 @@ def _strategy(name: str, backend: str, controller: str, **own_needs: tuple[tuple
     """Return the needs of a strategy of TensorFlow: its own and those of all. controller: why it needs gloo."""
     cannot, with_it = f"{name} cannot", f"with backend={backend}"
     needs = {
-        "elastic": ((False,), f"{cannot} go on with other ranks; {with_it} set false"),
         "compression": (("none",), f"{cannot} compress gradients; {with_it} set none"),
         "op": (("average",), f"{cannot} combine gradients by Adasum; {with_it} set average"),
         "autotune": ((False,), f"it is Horovod's; {with_it} set false"),

@@ -38,8 +38,7 @@ def rebuild(recorded: Mapping[str, Any]) -> RunConfig:
 def resolved(config: RunConfig) -> dict[str, Any]:
     """Return the configuration as a record keeps it: without the keys that the run does not use.
 
-    Elastic training does not use the tuned settings (train/distribution/__init__.py says why). With autotune Horovod
-    chooses them itself.
+    With autotune Horovod chooses the tuned settings itself.
     """
     recorded = values(config)
     del recorded["rounds_end_s"]
@@ -51,8 +50,7 @@ def resolved(config: RunConfig) -> dict[str, Any]:
         for key in ("data_dir", "on_damaged", "augmentation"):
             del recorded["dataset"][key]
     settings = config.distribution
-    unused = ["cycle_time_ms", "fusion_threshold_bytes"] if settings.elastic or settings.autotune else []
-    unused += [] if settings.elastic else ["commit_steps"]
+    unused = ["cycle_time_ms", "fusion_threshold_bytes"] if settings.autotune else []
     unused += [] if settings.timeline else ["timeline"]
     unused += [] if settings.asynchronous else ["servers", "servers_on"]
     for key in unused:

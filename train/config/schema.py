@@ -119,8 +119,6 @@ class Distribution:
     autotune: bool = False
     # Horovod writes what happens to each tensor, which makes each exchange slower: for `make timeline` alone.
     timeline: bool = False
-    elastic: bool = False  # training over epochs continues on the remaining hosts, and takes in those that return
-    commit_steps: int = field(default=10, metadata=allow(minimum=1))  # elastic: steps lost at most when a host fails
     # always: oneDNN also on processors where TensorFlow leaves it off; tensorflow: its own choice
     onednn: str = field(default="always", metadata=allow(names=("always", "tensorflow")))
     # ps: how many parameter servers
@@ -131,13 +129,9 @@ class Distribution:
     port: int | None = field(default=None, metadata=allow(minimum=1024, maximum=65535, null="free ones"))
 
     def rules(self) -> Iterator[Rule]:
-        """Yield what elastic training and Adasum need, and what a strategy of TensorFlow cannot do."""
+        """Yield what Adasum needs, and what a strategy of TensorFlow cannot do."""
         for key, (allowed, why) in BACKENDS[self.backend].items():
             yield getattr(self, key) in allowed, key, why
-        if self.elastic:
-            needed = {"backend": "horovod", "controller": "gloo", "allreduce": True, "autotune": False}
-            for key, value in needed.items():
-                yield getattr(self, key) == value, key, f"elastic training needs {str(value).lower()}"
         if self.op == "adasum" and self.backend == "horovod":
             why = "op=adasum needs another; "
             yield self.controller == "mpi", "controller", why + "set mpi: Gloo has no Adasum"
@@ -520,8 +514,6 @@ class RunConfig:
             yield self.nodes == 1 or allocated or program.has_size(self.program.command), "program.command", why
         why = f"{ranks} ranks need distribution.backend=horovod, mwms, ps or ps_cpu"
         yield settings.backend != "none" or ranks == 1, "distribution.backend", why
-        why = "needs measure.epochs above 0: timed steps on a changing number of ranks do not measure scaling"
-        yield epochs > 0 or not settings.elastic, "distribution.elastic", why
         why = f"needs a power of two of ranks, not {ranks}; change nodes or ranks_per_node, or set op=average"
         yield settings.op != "adasum" or ranks.bit_count() == 1, "distribution.op", why
         if self.allreduce_sweep:

@@ -22,23 +22,18 @@ class Data(Protocol):
     class_names: Sequence[str]  # by label; empty if classes have only numbers
     notes: Sequence[str]  # for a reader of the results: samples that were left out, or are damaged
 
-    def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """Return this rank's batches of an epoch, one a step, after the first `used` samples of all ranks together.
+    @property
+    def steps_per_epoch(self) -> int:
+        """Return the steps of an epoch, the same on every rank; 0 if the data have no epochs."""
 
-        The order depends only on the seed and the epoch.
-        """
+    def training(self, epoch: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+        """Return this rank's batches of an epoch, one a step. The order depends only on the seed and the epoch."""
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
         """Return batches with a weight per sample, 0 for padding: as many on every rank; in total each sample once."""
 
-    def steps_left(self, used: int) -> int:
-        """Return how many steps of the epoch are left after its first `used` samples: the same on every rank.
-
-        0 if the data have no epochs.
-        """
-
     def share_out(self, rank: int, ranks: int) -> None:
-        """Read the share of rank `rank` of `ranks` from now on."""
+        """Read the share of rank `rank` of `ranks` from now on; the batch per rank stays the same."""
 
 
 class Builder(Protocol):

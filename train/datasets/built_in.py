@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 class Synthetic:
     """Random images, generated once on the device: one batch, repeated. The training step without input."""
 
+    steps_per_epoch = 0
     dropped_samples = 0
     fingerprint = ""
     class_names: Sequence[str] = ()
@@ -35,17 +36,13 @@ class Synthetic:
         self._images = random.normal((batch, size, size, config.dataset.channels))
         self._labels = random.uniform((batch,), 0, config.dataset.classes, dtype=tf.int32)
 
-    def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+    def training(self, epoch: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
         """Return the same batch, endlessly."""
         return itertools.repeat((self._images, self._labels))
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
         """Return nothing: random labels cannot be learnt."""
         return iter(())
-
-    def steps_left(self, used: int) -> int:
-        """Return 0: these data have no epochs."""
-        return 0
 
     def share_out(self, rank: int, ranks: int) -> None:
         """Nothing to do: every rank generates its own images."""

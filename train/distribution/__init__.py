@@ -200,11 +200,10 @@ def prepare(config: RunConfig, folder: Path, secret: Secret | None) -> None:
 
 
 def _set_up_horovod(settings: Settings, folder: Path) -> None:
-    # If both are set Horovod 0.28.1 crashes when ranks join a second time, and its autotuner leaves them alone.
-    unset = settings.elastic or settings.autotune
+    # Horovod's autotuner leaves alone what is set.
     fusion = None if settings.fusion_threshold_bytes == FUSION_THRESHOLD_BYTES else settings.fusion_threshold_bytes
     tuned = {"HOROVOD_CYCLE_TIME": settings.cycle_time_ms, "HOROVOD_FUSION_THRESHOLD": fusion}
-    _set({name: None if unset or value is None else str(value) for name, value in tuned.items()})
+    _set({name: None if settings.autotune or value is None else str(value) for name, value in tuned.items()})
     if settings.autotune:
         _set({"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": str(folder / "autotune.csv"), **_AUTOTUNE})
     os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", str(IMPORT_WITHIN_S))  # Horovod's own is 30 s
@@ -255,16 +254,14 @@ def join(config: RunConfig, folder: Path, report: Callable[[str], None] = print)
 
         joined = MultiWorker(config.distribution, _prepared.pop(), report)
     else:
-        joined = _join_horovod(config, folder)
+        joined = _join_horovod(config)
     rendezvous.remove_files()
     return joined
 
 
-def _join_horovod(config: RunConfig, folder: Path) -> Distribution:
-    from train.distribution.horovod import ElasticHorovod, Horovod, RejoiningHorovod
+def _join_horovod(config: RunConfig) -> Distribution:
+    from train.distribution.horovod import Horovod, RejoiningHorovod
 
-    if config.distribution.elastic:
-        return ElasticHorovod(config.distribution, config.ranks, folder)
     if config.launch.join_in_turn:
         return RejoiningHorovod(config.distribution, config.ranks)
     sizes = {arm.ranks for arm in config.launch.rounds if arm.rank_group == placement.rank_group()}

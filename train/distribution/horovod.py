@@ -1,45 +1,33 @@
-"""Ranks joined by Horovod, and by its elastic mode, in which their number may change while they train.
+"""Ranks joined by Horovod.
 
 Import it after `train.distribution.prepare`: Horovod reads its settings when it loads.
 """
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
-from horovod.common import elastic as horovod_elastic
 from horovod.common.exceptions import HorovodInternalError
 
-from record import protocol
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution import Distribution, Result, Single, exchange_flat
-from train.transport import PeerLost, RankDropped, connections, rendezvous
+from train.distribution import Distribution, Single, exchange_flat
+from train.transport import PeerLost, connections, rendezvous
 from train.transport.connections import Address
-from train.transport.rendezvous import IMPORT_WITHIN_S
 
 _COMPRESSIONS = {"none": hvd.Compression.none, "fp16": hvd.Compression.fp16}
 _OPERATIONS = {"average": hvd.Average, "adasum": hvd.Adasum}
 
-_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
-LOST_AFTER_S = 10  # a rank that does not answer for this long during an exchange is lost
-State = horovod_elastic.ObjectState  # the committed state, which can save, restore and sync itself
-S = TypeVar("S")  # a State
 
-
-class _HorovodPeerLost(PeerLost, HorovodInternalError):
-    """PeerLost as the exception that Horovod's elastic mode handles."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(f"an exchange with the other ranks failed: {message}")
+def _peer_lost(reason: object) -> PeerLost:
+    return PeerLost(f"an exchange with the other ranks failed: {reason}")
 
 
 @contextmanager
@@ -55,11 +43,11 @@ def exchanges() -> Iterator[None]:
     except PeerLost:
         raise
     except HorovodInternalError as error:
-        raise _HorovodPeerLost(str(error)) from error
+        raise _peer_lost(error) from error
     except (tf.errors.UnknownError, tf.errors.AbortedError) as error:
         if "Horovod" not in str(error.message):
             raise
-        raise _HorovodPeerLost(str(error.message)) from error
+        raise _peer_lost(error.message) from error
 
 
 class _ComputedTape(tf.GradientTape):
@@ -174,7 +162,7 @@ class Horovod(HorovodGroup):
         self._process_sets = {size: hvd.ProcessSet(list(range(size))) for size in groups}
         self.join()
         super().__init__(settings, hvd.size(), hvd.global_process_set)
-        if self.size != ranks and not settings.elastic:
+        if self.size != ranks:
             raise ConfigError(
                 f"nodes x ranks_per_node={ranks}: Horovod's size is {self.size}. {size_advice(self.size)}"
             )
@@ -248,57 +236,3 @@ class RejoiningHorovod(Horovod):
         hvd.shutdown()
         yield
         _rejoin(self.size)
-
-
-class ElasticHorovod(Horovod):
-    """Ranks that may become fewer or more."""
-
-    def __init__(self, settings: Settings, ranks: int, folder: Path) -> None:
-        """Join the other ranks. folder: of the run, in which the launcher notes that hosts have changed."""
-        super().__init__(settings, ranks)
-        self._folder = folder
-
-    def join(self) -> None:
-        """Join the other ranks with a long timeout, then once more with the short one that training needs.
-
-        Horovod has one timeout for joining and for all exchanges after it, and reads it when it starts.
-        """
-        os.environ[_TIMEOUT] = str(IMPORT_WITHIN_S)
-        super().join()
-        hvd.shutdown()
-        os.environ[_TIMEOUT] = str(LOST_AFTER_S)
-        super().join()
-
-    def rejoin(self) -> None:
-        """Join the ranks that are there now. Raises RankDropped if they continue without this one."""
-        hvd.shutdown()
-        try:
-            self.join()
-        except ValueError as error:
-            raise RankDropped(f"rank {self.rank} cannot join the others: {error}") from error
-        self.rank, self.size, self.local_rank = hvd.rank(), hvd.size(), hvd.local_rank()
-
-    def hosts_change(self) -> protocol.HostsChange:
-        """Return the latest change of the hosts that the launcher has noted."""
-        return protocol.read_message(protocol.hosts_change_path(self._folder), protocol.HostsChange)
-
-    def from_rank_0(self, value: Any, kind: Any) -> Any:
-        """Return rank 0's value, on every rank. kind: its type."""
-        with self.exchanges():
-            return self.gather(value, kind)[0]
-
-    def run(self, train: Callable[[S], Result], state: S, rejoin: Callable[[], None]) -> Result:
-        """Return the result of `train(state)`, which is called again whenever the ranks have changed.
-
-        If a rank was lost, `state` returns to its last commit; if one was added, it stays. Then `rejoin` is called, and
-        `state` is synchronized with rank 0.
-        """
-
-        def watched(state: S) -> Result:
-            with self.exchanges():
-                return train(state)
-
-        # Horovod tells a rank of new hosts by a service that unpickles its messages; anyone can read its key in the
-        # launcher's store.
-        horovod_elastic.notification_manager.init = lambda: None
-        return horovod_elastic.run_fn(watched, rejoin)(state)

@@ -139,7 +139,7 @@ def training_indices(order: np.ndarray, step_batch: int, ranks: int, rank: int) 
     No two ranks share a sample, and every rank makes the same number of steps. The samples at the end that do not fill
     a global batch are left out (others in each epoch).
 
-    order: the samples of `epoch_order` that are not used yet.
+    order: as `epoch_order` returns it.
     """
     global_batch = step_batch * ranks
     return order[: len(order) // global_batch * global_batch][rank::ranks]
@@ -174,8 +174,8 @@ class Reader:
         )
         self._config, self._rank, self._ranks, self.parts = config, rank, config.processes, parts
         self.step_batch = config.step_batch
-        self.steps_per_epoch, self.dropped_samples = divmod(parts.training.samples, config.global_batch or 1)
-        if not self.steps_per_epoch:
+        steps, self.dropped_samples = divmod(parts.training.samples, config.global_batch or 1)
+        if not steps:
             where = f" in {config.dataset.data_dir}" if config.dataset.files else ""
             raise ConfigError(
                 f"global_batch={config.global_batch}: {config.dataset.name} has {parts.training.samples} training "
@@ -194,15 +194,15 @@ class Reader:
         """Read the share of rank `rank` of `ranks` from now on; the batch per rank stays the same."""
         self._rank, self._ranks = rank, ranks
 
-    def steps_left(self, used: int) -> int:
-        """Return how many steps of the epoch are left after its first `used` samples."""
-        return (self.parts.training.samples - used) // (self.step_batch * self._ranks)
+    @property
+    def steps_per_epoch(self) -> int:
+        """Return the steps of an epoch, the same on every rank."""
+        return self.parts.training.samples // (self.step_batch * self._ranks)
 
-    def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """Yield this rank's augmented batches of an epoch, after the first `used` samples of all ranks together."""
+    def training(self, epoch: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+        """Yield this rank's augmented batches of an epoch."""
         seed, samples = self._config.seed, self.parts.training.samples
-        unused = epoch_order(samples, seed, epoch)[used:]
-        chosen = training_indices(unused, self.step_batch, self._ranks, self._rank)
+        chosen = training_indices(epoch_order(samples, seed, epoch), self.step_batch, self._ranks, self._rank)
         draws = image_ops.draws(samples, seed, epoch)[chosen]
         for images, labels, _ in self._batches("training", chosen, draws, np.ones(len(chosen), np.float32)):
             yield images, labels

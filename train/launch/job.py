@@ -38,7 +38,7 @@ class Nodes:
 class Exchange:
     """How the ranks find each other and exchange gradients."""
 
-    controller: str  # gloo | elastic | mpi | none
+    controller: str  # gloo | mpi | none
     interface: str | None = None  # of the network, by name; None: each rank finds the one towards the others
     mpirun: str = OPEN_MPI  # the implementation that starts the ranks if the controller is mpi
     srun_mpi: str = "pmix"  # the value of srun's --mpi if the controller is mpi
@@ -158,7 +158,7 @@ def _nodes(config: RunConfig, hosts: tuple[str, ...]) -> Nodes:
 
 def _exchange(config: RunConfig, mpirun: str) -> Exchange:
     settings = config.distribution
-    controller = "elastic" if settings.elastic else settings.controller
+    controller = settings.controller
     if config.program or settings.backend == "none" or settings.in_one_process:
         controller = "none"
     return Exchange(controller, config.launcher.interface, mpirun, config.system.mpi)

@@ -51,20 +51,20 @@ class Progress:
         return sum(epoch.steps for epoch in self.epochs) + self.steps
 
 
-Commit = Callable[[Progress], None]
+Save = Callable[[Progress], None]
 
 
-def train_epochs(context: Context, learner: Learner, progress: Progress, commit: Commit) -> Predictions | None:
+def train_epochs(context: Context, learner: Learner, progress: Progress, save: Save) -> Predictions | None:
     """Return the model's answers after the last epoch; None where `progress` has all epochs.
 
     The very first step (tracing) is a separate phase; the phase `timed` is the sum of the epochs between their
     barriers. Epochs and losses are recorded at each epoch's end.
 
     progress: where to resume.
-    commit: called with the progress after each epoch; in elastic training also every commit_steps steps.
+    save: called with the progress after each epoch.
     Raises NotFinite, after the finite losses before it are recorded.
     """
-    run = _Run(context, learner, commit)
+    run = _Run(context, learner)
     predictions: Predictions | None = None
     record_progress(context, progress)
     while len(progress.epochs) < context.config.measure.epochs:
@@ -73,14 +73,14 @@ def train_epochs(context: Context, learner: Learner, progress: Progress, commit:
             predictions = Predictions.empty(learner.model.output_shape[-1], learner.data.class_names)
         progress = _evaluated(context, learner, progress, predictions)
         record_progress(context, progress)
-        commit(progress)
+        save(progress)
     return predictions
 
 
 def record_progress(context: Context, progress: Progress) -> None:
     """Add to the part of rank 0 the epochs and losses that it does not have yet.
 
-    So a rank that becomes rank 0, or resumes from a checkpoint, gets the earlier ones.
+    So a rank that resumes from a checkpoint gets the earlier ones.
     """
     if context.distribution.rank == 0:
         part = context.part.part
@@ -89,21 +89,15 @@ def record_progress(context: Context, progress: Progress) -> None:
 
 
 class _Run:
-    def __init__(self, context: Context, learner: Learner, commit: Commit) -> None:
-        self._context, self._learner, self._commit = context, learner, commit
+    def __init__(self, context: Context, learner: Learner) -> None:
+        self._context, self._learner = context, learner
         self._traced = False
 
     def train_epoch(self, progress: Progress) -> Progress:
-        """Return the progress after all remaining steps of the epoch, with commits. Raises NotFinite."""
-        data, settings = self._learner.data, self._context.config.distribution
-        batches = data.training(len(progress.epochs), progress.samples)
-        while remaining := data.steps_left(progress.samples):
-            count = min(remaining, settings.commit_steps) if settings.elastic else remaining
-            steps, untimed, duration_s = self._run_steps(batches, count)
-            progress = self._progress_after(progress, steps, untimed, duration_s)
-            if count < remaining:
-                self._commit(progress)
-        return progress
+        """Return the progress after all steps of the next epoch. Raises NotFinite."""
+        data = self._learner.data
+        steps, untimed, duration_s = self._run_steps(data.training(len(progress.epochs)), data.steps_per_epoch)
+        return self._progress_after(progress, steps, untimed, duration_s)
 
     def _run_steps(self, batches: Batches, count: int) -> tuple[Steps, int, float]:
         """Make `count` steps; return them, the number of untimed ones (the very first), and the time of all in s."""

@@ -41,12 +41,11 @@ class Learner:
 
     def _build(self) -> None:
         config, distribution, data = self._config, self._distribution, self.data
-        data.share_out(distribution.rank, distribution.size)
         passes = config.distribution.backward_passes_per_step
         batches = distribution.size * config.towers * passes
         with distribution.scope():
             self.optimizer = step.make_optimizer(
-                config.optimizer, batches, config.precision, self.model, data.steps_left(0)
+                config.optimizer, batches, config.precision, self.model, data.steps_per_epoch
             )
         smoothing = config.optimizer.label_smoothing
         [self.train_step] = step.make_train_steps(self.model, self.optimizer, [distribution], smoothing, passes)
@@ -54,13 +53,6 @@ class Learner:
     def variables(self) -> list[tf.Variable]:
         """Return the variables of model and optimizer on this rank, in an order that is the same in every launch."""
         return self._distribution.local([*self.model.variables, *self.optimizer.variables()])
-
-    def adapt(self) -> None:
-        """Build again for the present number of ranks; the optimizer's state stays."""
-        values = [tf.identity(variable) for variable in self.optimizer.variables()]
-        self._build()
-        for variable, value in zip(self.optimizer.variables(), values, strict=True):
-            variable.assign(value)
 
     def evaluate(self, predictions: Predictions | None = None) -> Validation | None:
         """Return means over the whole validation part, exact: every sample counts once. None if there is none.

@@ -1,9 +1,8 @@
 """The roofline of a job, measured within it: speed of matrix products, bandwidth of links, and the work of a step.
 
 It is measured outside timed windows, with their threads, precision, quotas and links. It takes about half a second for
-each number of ranks that a launch measures; later launches of a curve on the same machine only check it. Elastic
-training, whose ranks change, has none. The operations of a step are counted from the layers of the model, forward and
-backward.
+each number of ranks that a launch measures; later launches of a curve on the same machine only check it. The
+operations of a step are counted from the layers of the model, forward and backward.
 """
 
 import math

@@ -19,12 +19,11 @@ def train(context: Context) -> Predictions | None:
     """Build, train and evaluate on this rank; measurements are recorded at once.
 
     Returns the model's answers at the end, if there are any.
-    Raises ConfigError, NotFinite, PeerLost, RankDropped, or what TensorFlow and Horovod raise.
+    Raises ConfigError, NotFinite, PeerLost, or what TensorFlow and Horovod raise.
     """
     context.clock.enter("data")
     data = DATASETS[context.config.dataset.name](context.config, context.distribution.rank)
-    if not context.config.distribution.elastic:
-        _check_samples(context, data)
+    _check_samples(context, data)
     context.clock.enter("build")
     learner = Learner(context.config, context.distribution, data, make_model(context))
     predictions = _train(context, learner)
@@ -53,9 +52,7 @@ def make_model(context: Context) -> tf_keras.Model:
 
 
 def _train(context: Context, learner: Learner) -> Predictions | None:
-    """Train as the configuration says: elastic epochs, epochs, or timed steps."""
-    if context.config.distribution.elastic:
-        return _train_elastically(context, learner)
+    """Train as the configuration says: epochs, or timed steps."""
     progress = _restore(context, learner)
     context.clock.enter("broadcast")
     context.distribution.broadcast(learner.variables())
@@ -74,19 +71,6 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
             batches = endless(learner.data)
             timeline.record(context, steps, lambda count: run_steps(learner.train_step, batches, count))
     return None
-
-
-def _train_elastically(context: Context, learner: Learner) -> Predictions | None:
-    from train.distribution.horovod import ElasticHorovod  # only here: it imports Horovod
-    from train.loop.elastic_epochs import train_elastically
-
-    assert isinstance(context.distribution, ElasticHorovod)
-
-    def check_in() -> None:
-        context.hold_roll_call()
-        _check_samples(context, learner.data)
-
-    return train_elastically(context, context.distribution, learner, check_in)
 
 
 def _restore(context: Context, learner: Learner) -> Progress:

@@ -32,12 +32,12 @@ class QuotaGate:
         """Return when all links have this rate; None: no limit. Only rank 0 calls it, while all nodes are limited."""
         if not self.folder:
             return
-        last = protocol.read_message(protocol.link_wanted_path(self.folder), LinkRate)
+        last = protocol.read_link_rate(protocol.link_wanted_path(self.folder))
         if last.number and last.mbit_per_s == mbit_per_s:
             return
         request = LinkRate(last.number + 1, mbit_per_s)
-        protocol.write_message(protocol.link_wanted_path(self.folder), request)
-        while protocol.read_message(protocol.link_set_path(self.folder), LinkRate) != request:
+        protocol.write_link_rate(protocol.link_wanted_path(self.folder), request)
+        while protocol.read_link_rate(protocol.link_set_path(self.folder)) != request:
             time.sleep(_POLL_S)
 
     def release(self) -> None:

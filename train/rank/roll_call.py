@@ -171,9 +171,6 @@ def hold(answer: Present, details: Details, expected: Expected, config: RunConfi
     if not agreed(present, expected):
         differing = differences(present, gather(details, Details), expected.launcher)
         raise ConfigError("; ".join(differing) or "the ranks' configurations differ in their hashes alone")
-    hosts = expected.hosts
-    if config.distribution.elastic:  # training continues on fewer hosts
-        hosts = min(hosts, len(present) // config.ranks_per_node)
-    if problems := misplaced(present, config, hosts):
+    if problems := misplaced(present, config, expected.hosts):
         raise ConfigError("; ".join(problems))
     return present

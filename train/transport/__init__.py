@@ -12,7 +12,3 @@ class RankUnresponsive(Exception):
         """Take the message, and the rank with its host if it is a single one."""
         super().__init__(message)
         self.rank, self.host = rank, host
-
-
-class RankDropped(Exception):
-    """The other ranks continue without this one: it did not answer for too long."""

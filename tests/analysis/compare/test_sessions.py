@@ -9,7 +9,7 @@ from analysis.compare.provenance import Difference
 from analysis.stats.student import ratio_of_means
 from analysis.stats.verdict import judge_all, ratio_verdict
 from analysis.study import Study, record_files
-from record.schema import GroupChange, HostState
+from record.schema import HostState
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import EPOCHS, month, month_in_rounds, month_of_allreduce
 
@@ -63,13 +63,6 @@ def test_training_over_epochs_has_a_wall_time_and_a_job_time(tmp_path):
     # 5 epochs of 2 s, of which the first step, 1/50, is not timed but takes 6 s, after a broadcast of 0.4 s
     assert result["2 nodes", "wall_s"] == {1: [pytest.approx(0.4 + 6 + 49 * 0.2)]}
     assert ("2 nodes", "job_s") in result
-
-
-def test_elastic_training_has_no_time_to_compare(tmp_path):
-    run = make_record("accuracy_digits", nodes=1, epochs=EPOCHS, **{"distribution.elastic": True})
-    run.resizes = [GroupChange(9.0, 1, 20, 2, 1, "lost n2")]
-    save(run, tmp_path)
-    assert values_in(tmp_path) == {}
 
 
 def test_allreduce_has_the_time_of_the_smallest_message_and_the_bandwidth_of_the_largest(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 from analysis.table.checks import faults
 from record import schema as record
-from record.schema import CoreUse, Failure, GroupChange, NodeQuota
+from record.schema import CoreUse, Failure, NodeQuota
 from tests.helpers.run_records import as_sweep, make_record, make_rounds
 
 REAL = sorted((Path(__file__).parents[2] / "golden/results").rglob(record.RECORD_NAME))
@@ -62,10 +62,6 @@ def test_windows_that_cannot_be_right(change, text):
 
 def test_what_a_launch_cannot_have_is_not_missed():
     assert faults(as_sweep(make_record(nodes=2), {1024: [[0.1] * 3] * 2})) == []
-    elastic = make_record(nodes=2)
-    elastic.resizes = [GroupChange(9.0, 1, 4, 4, 2, "lost c")]
-    elastic.ranks[1].step_times_s.pop()
-    assert faults(elastic) == []
     interrupted = make_rounds(ROUNDS)  # during the import: no rank knows its node, and one has written nothing
     interrupted.status, interrupted.failure = "failed", Failure("interrupted by SIGINT")
     interrupted.ranks.pop()

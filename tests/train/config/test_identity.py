@@ -94,14 +94,10 @@ def test_a_record_keeps_only_what_the_run_uses():
     default = resolved(load([]))
     assert not {"sweep", "arms", "when_emulated"} & default.keys()
     assert not {"data_dir", "on_damaged", "augmentation"} & default["dataset"].keys()
-    assert (default["distribution"]["cycle_time_ms"], default["distribution"]["elastic"]) == (20, False)
-    assert not {"commit_steps", "timeline"} & default["distribution"].keys()
+    assert default["distribution"]["cycle_time_ms"] == 20
+    assert "timeline" not in default["distribution"]
     assert default["model"]["train_layers"] == "all"
     assert resolved(load([*LAUNCHES, "distribution.timeline=true"]))["distribution"]["timeline"] is True
-    digits = ["dataset=digits", "measure.epochs=1", "distribution.elastic=true"]
-    elastic = resolved(load(digits))["distribution"]
-    assert elastic["commit_steps"] == 10
-    assert not {"cycle_time_ms", "fusion_threshold_bytes"} & elastic.keys()
 
 
 def test_the_roles_of_arms_do_not_change_what_is_measured():

@@ -37,8 +37,6 @@ FRUIT = ["dataset=fruit", "dataset.data_dir=/data"]
         ([*SWEEP, "allreduce_sweep.largest_bytes=512"], "smallest_bytes=1024: must not be above largest_bytes=512"),
         ([*SWEEP, "nodes=1"], "nodes=1: an allreduce needs 2 ranks or more"),
         ([*SWEEP, "distribution.allreduce=false"], "an allreduce sweep needs backend=horovod and allreduce=true"),
-        (["distribution.elastic=true"], "distribution.elastic=True: needs measure.epochs above 0"),
-        (["distribution.elastic=true", "distribution.controller=mpi"], "controller=mpi: elastic training needs gloo"),
         (["distribution.op=adasum"], "distribution.controller=gloo: op=adasum needs another; set mpi"),
         ([*ADASUM, "distribution.gradients=flat"], "distribution.gradients=flat: op=adasum needs .* set separate"),
         ([*ADASUM, "nodes=3"], "distribution.op=adasum: needs a power of two of ranks, not 3; change nodes"),
@@ -78,9 +76,7 @@ def test_bad_values_are_named_with_what_is_allowed(overrides, message):
 
 
 @pytest.mark.parametrize("backend", ["mwms", "ps", "ps_cpu"])
-@pytest.mark.parametrize(
-    "setting", ["elastic=True", "compression=fp16", "op=adasum", "autotune=True", "controller=mpi"]
-)
+@pytest.mark.parametrize("setting", ["compression=fp16", "op=adasum", "autotune=True", "controller=mpi"])
 def test_settings_of_horovod_alone_are_refused_with_every_strategy(backend, setting):
     with pytest.raises(ConfigError, match=f"{setting}: .*backend={backend}"):
         load([f"distribution={backend}", "nodes=2", f"distribution.{setting}"])

@@ -18,7 +18,7 @@ def tf_error(name, message):
     return getattr(tf.errors, name)(None, None, message)
 
 
-def test_a_failed_exchange_is_a_lost_peer_also_for_horovods_elastic_mode():
+def test_a_failed_exchange_is_a_lost_peer():
     from horovod.common.exceptions import HorovodInternalError
 
     from train.transport import PeerLost
@@ -26,7 +26,6 @@ def test_a_failed_exchange_is_a_lost_peer_also_for_horovods_elastic_mode():
     for error in (tf_error("UnknownError", NODE), tf_error("AbortedError", NODE), HorovodInternalError("gone")):
         with pytest.raises(PeerLost, match="an exchange with the other ranks failed") as raised:
             raising(error)
-        assert isinstance(raised.value, HorovodInternalError)
         assert raised.value.__cause__ is error
 
 

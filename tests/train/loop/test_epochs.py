@@ -5,7 +5,6 @@ import pytest
 
 from record.parts import PartWriter, read_part
 from record.schema import Epoch
-from tests.helpers.configs import with_values
 from tests.helpers.context import make_context
 from tests.helpers.lazy import Lazy
 from tests.helpers.learners import Learner, losses
@@ -20,36 +19,30 @@ VALUES = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
 
 @pytest.fixture
 def train():
-    """Train with a step; return what the rank records and the progress at each commit."""
+    """Train with a step; return what the rank records and the progress at each save."""
 
     def train(step, context=None, progress=None):
-        context, commits = context or make_context(load(TWO_EPOCHS)), []
-        epochs.train_epochs(context, Learner(step), progress or epochs.Progress(), commits.append)
-        return context.part.part, commits
+        context, saved = context or make_context(load(TWO_EPOCHS)), []
+        epochs.train_epochs(context, Learner(step), progress or epochs.Progress(), saved.append)
+        return context.part.part, saved
 
     return train
 
 
-def test_training_resumes_from_any_commit_as_if_nothing_had_happened(train):
-    # Elastic training commits on the way, here every two steps.
-    config = with_values(load(TWO_EPOCHS), {"distribution.elastic": True, "distribution.commit_steps": 2})
-    part, commits = train(losses(*VALUES), make_context(config))
+def test_training_resumes_after_an_epoch_as_if_nothing_had_happened(train):
+    part, (after_first, after_second) = train(losses(*VALUES))
     first, second = part.epochs
     assert (first.steps, first.train_loss, first.train_accuracy) == (5, 3, 0.5)
     assert (second.steps, second.train_loss, second.train_accuracy) == (5, 8, 0.5)
     assert part.losses == [*VALUES[1:]]  # the first step is not timed
-    assert [(len(p.epochs), p.steps, p.samples, p.steps_before) for p in commits] == [
-        *((0, 2, 4, 2), (0, 4, 8, 4), (1, 0, 0, 5)),
-        *((1, 2, 4, 7), (1, 4, 8, 9), (2, 0, 0, 10)),
-    ]
+    assert [(len(p.epochs), p.steps_before) for p in (after_first, after_second)] == [(1, 5), (2, 10)]
 
-    resumed, _ = train(losses(*VALUES[7:]), make_context(config), commits[3])
+    resumed, _ = train(losses(*VALUES[5:]), progress=after_first)
     assert [(epoch.steps, epoch.train_loss) for epoch in resumed.epochs] == [(5, 3), (5, 8)]
-    assert resumed.losses == part.losses
-    assert len(resumed.step_times_s) == 2  # the first of the three is traced again
+    assert len(resumed.step_times_s) == 4  # the first of the five is traced again
 
 
-def test_without_commits_an_epoch_is_one_window_and_on_disk_when_the_next_one_begins(train, tmp_path):
+def test_an_epoch_is_one_window_and_on_disk_when_the_next_one_begins(train, tmp_path):
     context, path = make_context(load(TWO_EPOCHS)), tmp_path / "rank-0.jsonl"
     context.part.append_to(path)
     step, on_disk = losses(*VALUES), []
@@ -58,8 +51,8 @@ def test_without_commits_an_epoch_is_one_window_and_on_disk_when_the_next_one_be
         on_disk.append(read_part(path))
         return step(images, labels)
 
-    part, commits = train(read_and_step, context)
-    assert [len(p.epochs) for p in commits] == [1, 2]
+    part, saved = train(read_and_step, context)
+    assert [len(p.epochs) for p in saved] == [1, 2]
     assert len(part.step_times_s) == 9
     sixth = on_disk[5]
     assert [epoch.train_loss for epoch in sixth.epochs] == [3.0]
@@ -76,7 +69,7 @@ def test_after_a_loss_that_is_no_number_all_before_it_are_recorded(train):
     assert [epoch.epoch for epoch in context.part.part.epochs] == [1]
 
 
-def test_a_rank_that_becomes_rank_0_records_what_its_part_lacks(train):
+def test_rank_0_records_what_its_part_lacks(train):
     whole, (first, last) = train(losses(*VALUES))
     late, second_rank = make_context(load(TWO_EPOCHS)), make_context(load(TWO_EPOCHS), SimpleNamespace(rank=1))
     late.part.add(epochs=list(first.epochs), losses=list(first.losses))

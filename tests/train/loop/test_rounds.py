@@ -95,10 +95,10 @@ def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(m
     begun, ended = [], []
     training = reader.Reader.training
 
-    def recorded(data, epoch, used=0):
+    def recorded(data, epoch):
         begun.append(epoch)
         try:
-            yield from training(data, epoch, used)
+            yield from training(data, epoch)
         finally:
             ended.append(epoch)
 

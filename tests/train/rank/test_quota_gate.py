@@ -32,13 +32,13 @@ def test_rank_0_waits_until_the_launcher_has_set_another_rate_of_the_links(tmp_p
     gate = QuotaGate(tmp_path, 0)
     rank = threading.Thread(target=gate.use_link, args=(100.0,))
     at_the_gate(rank, protocol.link_wanted_path(tmp_path).exists)
-    request = protocol.read_message(protocol.link_wanted_path(tmp_path), LinkRate)
+    request = protocol.read_link_rate(protocol.link_wanted_path(tmp_path))
     assert request == LinkRate(1, 100.0)
-    protocol.write_message(protocol.link_set_path(tmp_path), request)
+    protocol.write_link_rate(protocol.link_set_path(tmp_path), request)
     rank.join(240)
     assert not rank.is_alive()
     gate.use_link(100.0)  # the links have this rate
-    assert protocol.read_message(protocol.link_wanted_path(tmp_path), LinkRate).number == 1
+    assert protocol.read_link_rate(protocol.link_wanted_path(tmp_path)).number == 1
 
 
 def test_without_quotas_the_gate_is_open(tmp_path, monkeypatch):

@@ -148,10 +148,3 @@ def test_ranks_that_differ_from_the_launcher_are_named(config):
     launcher = Details({"nodes": 3}, FILES)
     problem, _ = hold(config, GOOD[:1], DETAILS[:1], config_hash="another", launcher=launcher)
     assert problem.endswith("configuration than the launcher: model.name=tiny instead of None, nodes=2 instead of 3")
-
-
-def test_elastic_training_continues_on_fewer_hosts(config):
-    elastic = with_values(config, {"distribution.elastic": True, "measure.epochs": 1, "dataset.name": "digits"})
-    assert hold(elastic, GOOD[:2], DETAILS[:2], hosts=2) == (GOOD[:2], 1)
-    problem, _ = hold(config, GOOD[:2], DETAILS[:2], hosts=2)
-    assert "there are 2 on a" in problem

@@ -66,7 +66,6 @@ class Launcher:
     hosts_apart: ClassVar[bool] = False  # each node is a separate host; else all nodes share this machine
     takes_hosts: ClassVar[bool] = False  # launcher.hosts names the nodes
     quotas: ClassVar[bool] = False  # nodes are limited to CPU quotas while they measure
-    elastic: ClassVar[bool] = False  # training can continue when a host is lost, and with hosts that come back
     # Variables that its command needs although their names look like secrets; the ranks get no other such variable.
     secrets: ClassVar[tuple[str, ...]] = ()
     random_order: ClassVar[bool] = True  # runs are made in a random order; else by number of nodes
@@ -95,8 +94,6 @@ class Launcher:
         emulated = "needs launcher=emulated"
         yield self.quotas or not config.launcher.separate_networks, "launcher.separate_networks", emulated
         yield self.quotas or system.cpu_quota_per_node is None, "system.cpu_quota_per_node", emulated
-        why = "needs launcher=ssh: hosts that can be lost and come back"
-        yield self.elastic or not exchange.elastic, "distribution.elastic", why
         why = f"one process cannot be on {config.nodes} hosts; with launcher={self.name} give nodes=1, ranks_per_node=N"
         over_hosts = self.hosts_apart and exchange.in_one_process and config.nodes > 1
         yield not over_hosts, "distribution.backend", why, LeftOut

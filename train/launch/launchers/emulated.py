@@ -68,7 +68,7 @@ class QuotaEnforcer:
                 protocol.limited_path(folder).touch()
         elif self._job.separate_networks and (rate := _next_rate(folder)):
             networks.limit(self._name, len(self._job.nodes.hosts), rate.mbit_per_s)
-            protocol.write_message(protocol.link_set_path(folder), rate)
+            protocol.write_link_rate(protocol.link_set_path(folder), rate)
         elif not self.quotas and all(protocol.measured_path(folder, rank).exists() for rank in ranks):
             cgroups.stop_spinning(self._awake)
             self.quotas = self._groups.lift()
@@ -81,8 +81,8 @@ class QuotaEnforcer:
 
 def _next_rate(folder: Path) -> LinkRate | None:
     """Return the rate that the links need next; None if they have it."""
-    rate = protocol.read_message(protocol.link_wanted_path(folder), LinkRate)
-    return rate if rate != protocol.read_message(protocol.link_set_path(folder), LinkRate) else None
+    rate = protocol.read_link_rate(protocol.link_wanted_path(folder))
+    return rate if rate != protocol.read_link_rate(protocol.link_set_path(folder)) else None
 
 
 @functools.cache

@@ -26,7 +26,6 @@ class Ssh(Launcher):
     name = "ssh"
     hosts_apart = True
     takes_hosts = True
-    elastic = True
     secrets = ("SSH_AUTH_SOCK", "SSH_ASKPASS")
 
     def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:

@@ -81,14 +81,11 @@ def _slots(job: Job) -> str:
 def gloo(job: Job, python: str, interface: str | None) -> list[str]:
     """Return Horovod's Gloo launcher, which reaches other hosts by ssh; the command of a rank follows.
 
-    An elastic job begins with all ranks and continues with those that live.
-
     python: the one that runs the launcher.
     interface: of the network that carries the allreduce; None: each rank finds the one towards the others.
     """
     command = [python, "-m", "train.launch.start.gloo"]
     command += ["--ranks", str(job.nodes.ranks), "--hosts", _slots(job)]
-    command += ["--elastic", str(job.folder)] if job.exchange.controller == "elastic" else []
     return [*command, *(["--interface", interface] if interface else []), "--"]
 
 

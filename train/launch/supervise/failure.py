@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from record import protocol
-from record.parts import RankPart, final_ranks, first_failure
+from record.parts import RankPart, first_failure
 from record.schema import Failure
 from train.launch.job import Exchange, Job, Outcome
 from train.launch.launchers.base import Launcher
@@ -62,7 +62,7 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPar
 
     parts: of its ranks, by rank. timeout_s: the time after which a run is ended.
     """
-    unfinished = sorted(set(range(final_ranks(parts, job.ranks))) - {p.rank for p in parts if p.finished})
+    unfinished = sorted(set(range(job.ranks)) - {p.rank for p in parts if p.finished})
     if outcome.exit_code == 0 and not unfinished:
         return None
     if outcome.ended_by:

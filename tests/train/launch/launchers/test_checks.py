@@ -20,7 +20,6 @@ TIMED = "launcher=emulated: its quotas hold for timed training steps"
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["distribution.elastic=true", "measure.epochs=1"], "distribution.elastic=True: needs launcher=ssh"),
         (["launcher.separate_networks=true"], "launcher.separate_networks=True: needs launcher=emulated"),
         (["system.cpu_quota_per_node=0.5"], "system.cpu_quota_per_node=0.5: needs launcher=emulated"),
         (["launcher.hosts=[a,b]"], "launcher.hosts=a,b: launcher=local takes none; choose launcher=ssh"),

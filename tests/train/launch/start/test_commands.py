@@ -37,12 +37,10 @@ def on_hosts(controller: str):
     return replace(job(controller), nodes=Nodes(("a", "b")), container=Container("singularity", "kit.sif"))
 
 
-@pytest.mark.parametrize("controller", ["gloo", "elastic"])
-def test_on_other_hosts_each_rank_has_its_own_container(controller):
-    command = across_hosts(on_hosts(controller))[1:]
+def test_on_other_hosts_each_rank_has_its_own_container():
+    command = across_hosts(on_hosts("gloo"))[1:]
     starter, rank = command[: command.index("--")], command[command.index("--") + 1 :]
-    folder = ["--elastic", str(job().folder)] if controller == "elastic" else []
-    assert starter == ["-m", "train.launch.start.gloo", "--ranks", "2", "--hosts", "a:1,b:1", *folder]
+    assert starter == ["-m", "train.launch.start.gloo", "--ranks", "2", "--hosts", "a:1,b:1"]
     assert rank[:2] == ["singularity", "exec"]
     assert tuple(rank[-len(job().argv) :]) == job().argv
 

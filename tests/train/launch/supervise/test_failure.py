@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from record.parts import RankPart
-from record.schema import Failure, GroupChange
+from record.schema import Failure
 from tests.helpers import launches
 from train.launch.job import Exchange, Group, Job, Nodes, Outcome
 from train.launch.launchers import LAUNCHERS
@@ -247,7 +247,5 @@ def test_ranks_of_several_rank_groups_are_counted_over_all(tmp_path, exit_code, 
 def test_all_ranks_done_is_no_failure_whatever_follows(tmp_path):
     for ended_by in (None, "SIGTERM"):
         assert find(job(tmp_path), [done(0), done(1)], ended_by=ended_by) is None
-    resized = replace(done(0), resizes=[GroupChange(3.0, 1, 10, 2, 1, "lost n2")])
-    assert find(job(tmp_path, "elastic"), [resized, running(1)], launcher="ssh") is None  # done at its end
     assert find(side_by_side(tmp_path), [done(0), done(1), done(2)]) is None
     assert "ranks that did not finish: [2]" in find(side_by_side(tmp_path), [done(0), done(1)]).reason
