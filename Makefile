@@ -123,7 +123,7 @@ $(MEASURING) $(ANALYSING) diagnose evaluate:
 #: Measure how TensorFlow training scales with Horovod (README.md).
 #:
 #: make doctor                          is this machine ready? (sets up first)
-#: make weak-scaling NODES=2            three models on 1 and 2 nodes: 11 minutes
+#: make weak-scaling NODES=2            three models on 1 and 2 nodes: 8 minutes
 #: make weak-scaling NODES=2 DRY_RUN=1  only the plan, and how long it takes
 #: make strong-scaling NODES=2          with a constant global batch
 #: make scaling COMMAND="..." NODES=2   your own program, if it prints a rate

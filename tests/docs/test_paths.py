@@ -13,7 +13,7 @@ FOLDERS = ("analysis", "benchmarks", "common", "conf", "containers", "docs", "re
 # The names in paths and targets that docs/adding.md and docs/clusters.md ask the reader to create.
 EXAMPLES = {"mymodel", "pets", "ranks_on_a_node", "momentum", "pbs", "NAME", "mine"}
 
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 def code(page: Path) -> str:

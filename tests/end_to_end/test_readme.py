@@ -1,4 +1,4 @@
-"""The commands of README.md in their order, as printed, in one folder."""
+"""The commands of README.md and docs/README.md in their order, as printed, in one folder."""
 
 import os
 import re
@@ -40,8 +40,8 @@ resnet50,4,32,30,36,117
 
 
 def readme_commands() -> list[list[str]]:
-    """Return the words of each command of make, in the block of the first commands and in the table."""
-    text = (ROOT / "README.md").read_text()
+    """Return the words of each command of make, in the block of the first commands and in the tables."""
+    text = "".join((ROOT / page).read_text() for page in ("README.md", "docs/README.md"))
     return [shlex.split(command, comments=True) for command in re.findall(r"^make .*|(?<=`)make [^`]+", text, re.M)]
 
 
