@@ -79,7 +79,7 @@ def _at(ordered: Sequence[float], position: float) -> float:
     return ordered[below - 1] if share == 0 else (1 - share) * ordered[below - 1] + share * ordered[below]
 
 
-def _dependence(values: Sequence[float]) -> float:
+def dependence(values: Sequence[float]) -> float:
     """Return the variance of a count of values below the median, as a multiple of that of independent values.
 
     1 for independent values. It follows from the autocorrelation r of their ranks in the order of measurement; in a
@@ -151,7 +151,7 @@ def _group_interval(values: Sequence[float], level: float) -> Interval | None:
     n = len(values)
     if n < MIN_VALUES or _order(n, level) == 0:
         return None
-    half = (n / 2 - _order(n, level)) * math.sqrt(_dependence(values))
+    half = (n / 2 - _order(n, level)) * math.sqrt(dependence(values))
     position = max(1.0, n / 2 - half)
     if n < _INTERPOLATED:
         position = math.floor(position)

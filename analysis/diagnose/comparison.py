@@ -34,7 +34,7 @@ class ArmDifference(Document):
     longer_s: Annotated[NumberField, about("step of the arm less that of the base in the same repeat")]
     parts_longer_s: Annotated[Mapping[PartName, NumberField], about("by part; they add up")]
     differs: Annotated[bool, about("whether the interval of `longer_s` excludes zero")]
-    reasons: Annotated[Sequence[PartName], about("significant parts of the same sign that may be the largest")]
+    reasons: Annotated[Sequence[PartName], about("parts that may be the largest, if one of them is significant")]
 
 
 class ArmComparison(Document):
@@ -101,7 +101,7 @@ def _difference(arm: str, pairs: Sequence[tuple[Step, Step]]) -> ArmDifference:
             return is_above(difference(lambda step: sign * (numbers[largest](step) - numbers[part](step))))
 
         rivals = [largest, *(part for part in others if not smaller(part))]
-        reasons = [part for part in rivals if is_above(parts[part].scaled(sign))]
+        reasons = rivals if any(is_above(parts[part].scaled(sign)) for part in rivals) else []
     return ArmDifference(arm=arm, longer_s=whole, parts_longer_s=parts, differs=differs, reasons=reasons)
 
 
@@ -169,8 +169,8 @@ def _sentence(arm: ArmDifference, split: Split, base: str) -> str:
         )
     if not arm.differs:
         return (
-            f"{arm.arm}: no significant difference to {base}: {milliseconds(arm.longer_s)} ms a step, of "
-            f"{milliseconds(split.measured)}."
+            f"{arm.arm}: not decided whether a step is longer or shorter than with {base}: "
+            f"{milliseconds(arm.longer_s)} ms, of {milliseconds(split.measured)}."
         )
     sentence = f"{arm.arm}: a step takes {_longer(arm.longer_s)} than with {base}"
     parts = [f"{NAMES[part]}, {_longer(arm.parts_longer_s[part])}" for part in arm.reasons]

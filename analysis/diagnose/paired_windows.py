@@ -1,14 +1,17 @@
 """The times of the arms of a curve over nodes in one round, or in one repeat of launches."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import labels, speedups
+from common.commands import changed
 from record import recorded_config
 from record.disturbance import run_selection
 from record.rounds import complete_rounds, run_rates, windows_by_turn
@@ -95,12 +98,11 @@ class CurveTimes:
     model: str
     series: str  # a label that distinguishes it from other curves of the model
     machine: str
-    device: str
-    dataset: str
     in_rounds: bool
     launches: Sequence[LaunchWindows]
     records: Sequence[str]  # paths
-    target: str = "diagnose"  # of make, which measures it
+    command: Sequence[str] = ()  # of make, which measures it
+    launch_s: float = 0.0  # wall time of a launch, or of those of one repeat, on average
     arm: str = ""  # its name among the arms of its experiment
     is_base: bool = False  # the other arms of its experiment are compared with it
     arms: str = ""  # shared by all arms that it can be compared with; empty in rounds, and without arms
@@ -165,20 +167,33 @@ def _curve(points: pd.DataFrame, label: str, records: Mapping[str, RunRecord]) -
     first, runs = points.iloc[0], [*records.values()]
     in_rounds = bool(runs[0].config.get("rounds"))
     launches = [launch_of_rounds(run) for run in runs] if in_rounds else [launch_of_repeats(runs)]
+    repeats = len(launches) if in_rounds else len(launches[0].paired_windows)
     curve = CurveTimes(
-        str(first["model"]), label, str(first["machine"]), str(first["device"]), str(first["dataset"]), in_rounds,
-        launches, [*records], flat=first["gradients"] in ("", "flat"),
+        str(first["model"]), label, str(first["machine"]), in_rounds, launches, [*records],
+        command=_command([*records][-1], runs[-1]), launch_s=math.fsum(run.job_s for run in runs) / max(1, repeats),
+        flat=first["gradients"] in ("", "flat"),
     )  # fmt: skip
     if in_rounds or not first["arm"]:
         return curve
     return replace(
         curve,
-        target=str(first["experiment"]).replace("_", "-"),
         arm=str(first["arm"]),
         is_base=bool(points["role"].eq("base").any()),
         arms=str(first["arms"]),
         servers=", ".join(labels.server_cores(points)),
     )
+
+
+def _command(path: str, run: RunRecord) -> list[str]:
+    """Return the command of make that measured a run, for its model alone, into the folder of its records."""
+    target, results = run.experiment.replace("_", "-"), Path(path).parents[4]
+    words = run.typed_command if run.typed_command[:2] == ["make", target] else ["make", target]
+    if not run.typed_command:
+        words += ["DEVICE=gpu"] if run.config["device"] == "gpu" else []
+        dataset = run.config["dataset"]["name"]
+        words += [f"DATASET={dataset}"] if dataset != "synthetic" else []
+    folder = "" if results == Path("results") else str(results)
+    return changed(words, {"NODES": "", "ONLY": "", "RESULTS": folder, "MODELS": run.config["model"]["name"]})
 
 
 def _arm(nodes: int, batch_per_rank: int, role: Role | None) -> ArmKey:

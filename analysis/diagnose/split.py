@@ -38,7 +38,7 @@ import pandas as pd
 from analysis import labels
 from analysis.diagnose.paired_windows import ArmKey, ArmTimes, CurveTimes, LaunchWindows, PairedWindows, curves
 from analysis.documents import Document, NumberField, about
-from analysis.stats import LEVEL, Number, repeats
+from analysis.stats import LEVEL, Number, exact, repeats
 from analysis.stats.repeats import Spread, singles
 from analysis.stats.verdict import is_above
 from common.terminal import text_table
@@ -49,6 +49,8 @@ from record.schema import RunRecord
 PartName = Literal["alone", "slower", "shared", "waiting", "exchange", "slower_or_exchange", "input", "rest"]
 PARTS: tuple[PartName, ...] = get_args(PartName)
 LOSSES: tuple[PartName, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange", "input")
+
+_MOST_TIMES = 10  # so many times as many launches are not advised
 
 Values = list[list[float]]  # by launch, then by round
 
@@ -79,12 +81,15 @@ class Split:
         """The parts that are known in every round, in order."""
         return [part for part in PARTS if all(part in step.parts_s for steps in self.launches for step in steps)]
 
+    @property
+    def single(self) -> bool:
+        """Whether each step is of separate launches."""
+        return any(step.repeat for steps in self.launches for step in steps)
+
     def _values(self, number: Callable[[Step], float]) -> Values:
         """Return a number of each step, by launch; each repeat of launches is a separate launch."""
         values = [[number(step) for step in steps] for steps in self.launches]
-        if any(step.repeat for steps in self.launches for step in steps):
-            return singles([value for launch in values for value in launch])
-        return values
+        return singles([value for launch in values for value in launch]) if self.single else values
 
     def _mean(self, number: Callable[[Step], float]) -> Number:
         return repeats.arithmetic_mean(self._values(number))
@@ -94,8 +99,10 @@ class Split:
         return self._mean(lambda step: step.parts_s[part])
 
     def share(self, part: PartName) -> Number:
-        """Return a part as a fraction of the measured step."""
-        return self._mean(lambda step: step.parts_s[part] / step.measured_s)
+        """Return a part as a fraction of the measured step: the ratio of the means, with errors to first order."""
+        measured_s = self.measured.value
+        share = self.part(part).value / measured_s
+        return self._mean(lambda step: (step.parts_s[part] - share * (step.measured_s - measured_s)) / measured_s)
 
     def difference(self, part: PartName, other: PartName) -> Number:
         """Return by how many seconds one part is longer than another in the same round."""
@@ -113,7 +120,9 @@ class Split:
 
     @property
     def efficiency(self) -> Number:
-        """The efficiency by throughput: the median over rounds."""
+        """The efficiency by throughput: the median over rounds; 1 by definition on the fewest nodes."""
+        if all(value == 1 for launch in self.efficiencies for value in launch):
+            return exact(1.0)
         return repeats.median(self.efficiencies, spread=self.spread)
 
     def efficiency_without(self, part: PartName) -> Number:
@@ -130,9 +139,20 @@ class Split:
 
     @property
     def losses(self) -> list[PartName]:
-        """The losses that are certainly shorter than the step; others come of windows that were not alike."""
+        """The losses that are certainly shorter than the step."""
         steps = {part: self.step_without(part) for part in self.parts if part in LOSSES}
         return [part for part, step in steps.items() if (is_above(step) if step.has_interval else step.value > 0)]
+
+    @property
+    def negative(self) -> list[PartName]:
+        """The parts that are below zero beyond their noise; all together right 95 times in 100 (Bonferroni)."""
+        level = 1 - (1 - LEVEL) / len(self.parts)
+        return [part for part in self.parts if self.part(part).ends(level)[1] < 0]
+
+    @property
+    def too_long(self) -> list[PartName]:
+        """The losses that are longer than the whole step: arms of a round then were not measured alike."""
+        return [part for part in self.parts if part in LOSSES and self.part(part).value > self.measured.value]
 
     def step_without(self, part: PartName) -> Number:
         """Return the seconds a step if this part took no time, at least."""
@@ -275,28 +295,46 @@ def _parts_of_control(
 
 @dataclass(frozen=True)
 class LargestLoss:
-    """The largest loss of a point: one part, one of several, or none that is significantly above zero."""
+    """The largest loss of a point, as far as its rounds show it."""
 
-    candidates: Sequence[PartName]  # the largest on average first
-    enough: bool = True  # whether there are enough rounds for intervals
+    candidates: Sequence[PartName]  # not significantly below another one; the largest on average first
+    above_zero: Sequence[PartName] = ()  # those of them that are so significantly
+    enough: bool = True  # whether there are enough rounds to name one
+    launches: int = 0  # that would show the largest, if the means stay; 0: ten times as many would not
 
     @property
     def part(self) -> PartName | None:
         """The part that is significantly the largest; None where none is."""
-        return self.candidates[0] if len(self.candidates) == 1 and self.enough else None
+        return self.candidates[0] if len(self.candidates) == 1 and self.above_zero and self.enough else None
 
 
 def largest_loss(split: Split) -> LargestLoss:
-    """Return the losses that are significantly above zero, and not significantly below another one, largest first.
+    """Return the losses that may be the largest, and those of them that are significantly above zero.
 
-    A part is below another if the whole interval of their difference within rounds is below zero.
+    A part is below another if the whole interval of their difference within rounds is below zero. Fewer than MIN_ROUNDS
+    rounds are not enough: a disturbance of one round in eight may be in none of them.
     """
     losses = sorted((part for part in split.parts if part in LOSSES), key=lambda part: -split.part(part).value)
-    if not losses or not split.part(losses[0]).has_interval:
-        return LargestLoss(losses, enough=not losses)
+    if not losses or split.too_long:
+        return LargestLoss([])
     largest, *others = losses
-    rivals = [part for part in others if not is_above(split.difference(largest, part))]
-    return LargestLoss([part for part in (largest, *rivals) if is_above(split.part(part))])
+    candidates = [largest, *(part for part in others if not is_above(split.difference(largest, part)))]
+    above_zero = [part for part in candidates if is_above(split.part(part))]
+    enough = split.single or split.measured.n >= repeats.MIN_ROUNDS
+    return LargestLoss(candidates, above_zero, enough, _launches_needed(split, candidates))
+
+
+def _launches_needed(split: Split, candidates: Sequence[PartName]) -> int:
+    """Return how many launches would show the largest loss if the means stay: an interval narrows by their root."""
+    largest, *rivals = candidates
+    numbers = [split.part(largest), *(split.difference(largest, part) for part in rivals)]
+    n = split.measured.n
+    launches = n if split.single else len(split.launches)
+    needed = [launches + 1.0, repeats.MIN_VALUES if split.single else repeats.MIN_LAUNCHES]
+    needed += [] if split.single else [launches * repeats.MIN_ROUNDS / n]
+    needed += [launches * ((x.value - x.low) / x.value) ** 2 for x in numbers if x.value > 0 and x.has_interval]
+    hopeless = max(needed) > _MOST_TIMES * launches or any(x.value <= 0 for x in numbers)
+    return 0 if hopeless else math.ceil(max(needed))
 
 
 class LateRank(Document):

@@ -1,5 +1,6 @@
 """The diagnosis of one curve, as a document and as text: the parts of each point, and what to try first."""
 
+import math
 import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,8 +13,9 @@ from analysis import labels
 from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, PartName, Split, largest_loss, slowest_rank
 from analysis.documents import Document, NumberField, about, counted, filled
-from analysis.stats import Number
-from analysis.stats.repeats import MIN_VALUES
+from analysis.stats import Number, from_ends
+from analysis.stats.repeats import MIN_ROUNDS
+from common.commands import changed
 from common.terminal import paragraph, text_table
 
 _FORM = ".3g"
@@ -69,7 +71,7 @@ class DiagnosedCurve(Document):
     launches: int
     points: Annotated[Sequence[DiagnosedPoint], about("from the fewest nodes on")]
     largest_loss: Annotated[PartName | None, about("at the largest point; null: not decided")]
-    candidates: Annotated[Sequence[PartName], about("losses that could be the largest")]
+    candidates: Annotated[Sequence[PartName], about("losses that may be the largest, by their means")]
     slowest_rank: Annotated[LateRank | None, about("of the largest point")]
     sentences: Annotated[Sequence[str], about("the diagnosis in words")]
 
@@ -122,14 +124,26 @@ def _title(curve: CurveTimes | DiagnosedCurve) -> str:
 
 
 def largest_losses(split_curves: Iterable[tuple[CurveTimes, Sequence[Split]]]) -> list[str]:
-    """Return a line for each curve whose largest point has a loss that is certainly the largest, with its share."""
+    """Return a line for each curve with the largest loss of its largest point, or the one that is so by its mean."""
     lines = []
     for curve, (*_, split) in split_curves:
-        if (part := largest_loss(split).part) is not None:
-            share = split.share(part).over(0.01).text(".0f")
-            nodes = counted(split.point.nodes, "node")
-            lines.append(f"{_title(curve)} on {nodes}: {NAMES[part]}, {share} % of a step")
+        loss = largest_loss(split)
+        if split.too_long:
+            line = f"not known: {NAMES[split.too_long[0]]} would be longer than the step"
+        elif loss.candidates:
+            first = loss.candidates[0]
+            line = f"{'' if loss.part else 'not decided; by its mean '}{NAMES[first]}, {_share(split, first)} of a step"
+        else:
+            continue
+        lines.append(f"{_title(curve)} on {counted(split.point.nodes, 'node')}: {line}")
     return lines
+
+
+def _share(split: Split, part: PartName) -> str:
+    """Return a part as a share of the step; no share is above all of it."""
+    share = split.share(part).over(0.01)
+    most = from_ends(share.value, share.low, min(share.high, 100.0), share.variation) if share.has_interval else share
+    return f"{most.text('.0f')} %"
 
 
 def table(points: Sequence[DiagnosedPoint]) -> str:
@@ -151,7 +165,9 @@ def table(points: Sequence[DiagnosedPoint]) -> str:
 def _part(point: DiagnosedPoint, part: PartName) -> str:
     if part not in point.parts_s:
         return ""
-    return f"{milliseconds(point.parts_s[part])}, {100 * point.parts_s[part].value / point.measured_s.value:.0f} %"
+    share = point.parts_s[part].value / point.measured_s.value
+    percent = f", {100 * share:.0f} %" if 0 <= share <= 1 else ""
+    return f"{milliseconds(point.parts_s[part])}{percent}"
 
 
 def _optional(value: Number | None) -> str:
@@ -160,39 +176,83 @@ def _optional(value: Number | None) -> str:
 
 def sentences(curve: CurveTimes, split: Split, loss: LargestLoss, slowest: LateRank | None) -> Iterator[str]:
     """Yield sentences on the largest point, and on what to do."""
-    nodes = counted(split.point.nodes, "node")
-    names = [NAMES[part] for part in loss.candidates]
-    if not loss.enough:
+    nodes, names = counted(split.point.nodes, "node"), [NAMES[part] for part in loss.candidates]
+    if split.too_long:
         yield (
-            f"On {nodes}: fewer than {MIN_VALUES} rounds or repeats, so nothing is concluded. In the order "
-            f"of their means: {', '.join(names)}. More rounds: the same command with ARGS=measure.budget_s=1200."
+            f"On {nodes} no loss is named: {' and '.join(NAMES[part] for part in split.too_long)} would take longer "
+            "than the whole step. Its arms did not run under the same conditions, so the split is not reliable. "
+            "Measure fewer nodes, or on more cores."
         )
-        return
-    if not loss.candidates:
-        yield f"On {nodes} no loss is significantly above zero: there is nothing to gain."
-    elif loss.part is None:
-        yield f"On {nodes} the largest loss is {' or '.join(names)}: these rounds do not show which. More rounds may."
-    else:
-        yield (
-            f"On {nodes} the largest loss is {names[0]}: {milliseconds(split.part(loss.part))} ms "
-            f"of a step of {milliseconds(split.measured)} ms."
-        )
-    for part in loss.candidates:
+    elif loss.part:
+        yield f"On {nodes} the largest loss is {names[0]}: {_of_step(split, loss.part)}."
+    elif loss.candidates:
+        yield f"On {nodes} {_lost(split)}"
+        if split.part(loss.candidates[0]).value > 0:
+            yield " ".join(_undecided(curve, split, loss))
+    yield from _negative(split)
+    for part in loss.above_zero:
         yield from _advice(curve, split, part, slowest)
     if slowest and slowest.certain and "waiting" in split.parts:
         yield _slowest_rank(slowest)
 
 
+def _of_step(split: Split, part: PartName) -> str:
+    return f"{milliseconds(split.part(part))} ms of a step of {milliseconds(split.measured)} ms"
+
+
+def _lost(split: Split) -> str:
+    """Return whether time is lost at all, by the efficiency."""
+    efficiency, text = split.efficiency, split.efficiency.text(_FORM)
+    if not efficiency.has_interval:
+        return f"it is not known whether time is lost: efficiency {text}, from too few rounds or repeats."
+    if efficiency.high < 1:
+        return f"a loss is certain: efficiency {text}."
+    most = 100 * max(0.0, 1 - efficiency.low)
+    return (
+        f"it is not decided whether time is lost: efficiency {text}, so all losses take at most {most:.0f} % of a step."
+    )
+
+
+def _undecided(curve: CurveTimes, split: Split, loss: LargestLoss) -> Iterator[str]:
+    """Yield what the largest loss may be, and how to measure more."""
+    first, *others = loss.candidates
+    yield (
+        f"{counted(split.measured.n, 'repeat' if split.single else 'round')} cannot show which part is the largest. By "
+        f"its mean: {NAMES[first]}, {_of_step(split, first)}."
+    )
+    if not split.measured.has_interval:
+        yield "So few have no interval."
+    elif others:
+        yield f"Not significantly smaller: {', '.join(NAMES[part] for part in others)}."
+    elif not loss.enough:
+        yield f"It is named from {MIN_ROUNDS} rounds on: a rare disturbance may be in none of fewer."
+    if not loss.launches:
+        yield "Ten times as many launches would hardly show which."
+        return
+    more = loss.launches - (split.measured.n if split.single else len(split.launches))
+    # One launch more is the time of those of single points. The budget of a command has the earlier launches too.
+    minutes, budget_min = (math.ceil((launches + 1) * curve.launch_s / 60) for launches in (more, loss.launches))
+    variables = {"NODES": str(split.point.nodes), "REPEATS": str(loss.launches)}
+    command = changed(curve.command, variables, {} if split.single else {"measure.budget_s": str(60 * budget_min)})
+    yield f"If the means stay, about {counted(minutes, 'more minute')} would: `{shlex.join(command)}`"
+
+
+def _negative(split: Split) -> Iterator[str]:
+    """Yield what a part below zero says of the others: they add up to the step."""
+    for part in split.negative:
+        yield (
+            f"{NAMES[part][0].upper()}{NAMES[part][1:]} is below zero beyond its noise, "
+            f"{milliseconds(split.part(part))} ms: the other parts are too long by as much together."
+        )
+
+
 def _advice(curve: CurveTimes, split: Split, part: PartName, slowest: LateRank | None) -> Iterator[str]:
     meaning, action, command = advice(curve, split, part, slowest)
     yield f"{NAMES[part][0].upper()}{NAMES[part][1:]}: {meaning}"
-    if part not in split.losses:
-        yield (
-            "It is not certainly shorter than the whole step: nodes were disturbed more without allreduce than with "
-            "it, so the split is not reliable. Measure fewer nodes, or on more cores."
-        )
-        return
     yield f"Try first: {action} `{shlex.join(command)}`"
+    if part not in split.losses:
+        yield "What that could gain is not known: these rounds do not show that this part is shorter than the step."
+        return
     yield (
         f"Possible gain, at most ({WITHOUT[part]}): a step of {milliseconds(split.step_without(part))} ms instead of "
         f"{milliseconds(split.measured)}, efficiency {split.efficiency_without(part).text(_FORM)} instead of "
@@ -233,14 +293,19 @@ def advice(curve: CurveTimes, split: Split, part: PartName, slowest: LateRank | 
             f"{milliseconds(split.hidden)} ms (below zero: more is exposed, computing and exchange are in each other's "
             "way, as where Horovod's threads share cores with them)."
         )
-    data = [f"MODELS={curve.model}"]
-    data += ["DEVICE=gpu"] if curve.device == "gpu" else []
-    data += [f"DATASET={curve.dataset}"] if curve.dataset != "synthetic" else []
-    nodes = f"NODES={split.point.nodes}"
-    commands = {
-        "larger batch": ["make", curve.target, nodes, *data, f"ARGS=batch_per_rank={2 * split.point.batch_per_rank}"],
-        "again": ["make", curve.target, nodes, *data, "FORCE=1"],
-        "diagnose": ["make", "diagnose", nodes, *data],
-        "input-bench": ["make", "input-bench", *data],
-    }
-    return meaning, action, commands[command]
+    return meaning, action, _command(command, curve, split)
+
+
+def _command(name: str, curve: CurveTimes, split: Split) -> list[str]:
+    """Return a command that the advice names: that which measured the curve, with other values."""
+    if name == "input-bench":
+        kept = [word for word in curve.command if word.startswith(("DEVICE=", "MODELS=", "DATASET=", "DATA_DIR="))]
+        return ["make", "input-bench", *kept]
+    nodes = {"NODES": str(split.point.nodes)}
+    if name == "again":
+        return [*changed(curve.command, nodes), "FORCE=1"]
+    # All controls are of `make diagnose`; arms are compared with each other by their own target.
+    make, target, *words = curve.command
+    more = {"batch_per_rank": str(2 * split.point.batch_per_rank)} if name == "larger batch" else {}
+    variables = {**nodes, "REPEATS": "", "GLOBAL_BATCH": ""}
+    return changed([make, target if curve.arm and more else "diagnose", *words], variables, more)

@@ -49,7 +49,8 @@ def curve(rounds: Sequence[PairedWindows], launches: int = 1) -> CurveTimes:
     """Return a curve with these rounds, divided among launches."""
     size = -(-len(rounds) // launches)
     parts = [LaunchWindows(rounds[begin : begin + size], LOCATIONS) for begin in range(0, len(rounds), size)]
-    return CurveTimes("resnet50", "", "AMD EPYC, 2 cores", "cpu", "synthetic", True, parts, ["r0"] * launches)
+    command = ["make", "diagnose", "MODELS=resnet50"]
+    return CurveTimes("resnet50", "", "AMD EPYC, 2 cores", True, parts, ["r0"] * launches, command, launch_s=60.0)
 
 
 def arm(name: str, rounds: Sequence[PairedWindows], is_base: bool = False) -> tuple[CurveTimes, list[Split]]:

@@ -15,6 +15,7 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from common.commands import changed
 from common.printable import escaped, unescaped_output
 from record import clock, progress
 from record.progress import Config, Follower, RunProgress, duration
@@ -170,17 +171,6 @@ def progress_reporter(folder: Path, config: Config, show: Callable[[str], None],
     return report
 
 
-def with_budget(command: Sequence[str], seconds: int) -> list[str]:
-    """Return a command, of make or of the launcher, with this budget of time and without what repeats measurements."""
-    setting = f"measure.budget_s={seconds}"
-    words = [word for word in command if word.partition("=")[0] not in ("FORCE", "--force", "measure.budget_s")]
-    if words[:1] != ["make"]:
-        return [*words, setting]
-    given = shlex.split(next((word.removeprefix("ARGS=") for word in words if word.startswith("ARGS=")), ""))
-    others = [key for key in given if not key.startswith("measure.budget_s=")]
-    return [*(word for word in words if not word.startswith("ARGS=")), f"ARGS={shlex.join([*others, setting])}"]
-
-
 class _RunColumn(TextColumn):
     """The column that is shortened on a narrow terminal, at its end: the table would wrap it instead."""
 
@@ -282,5 +272,8 @@ class Screen:
             return []
         seconds = self._queue.sufficient_s(shortfalls)
         reasons = [line for short in shortfalls for line in short.lines()]
-        how = [f"to go on, up to {duration(seconds)} in all:", shlex.join(with_budget(command, seconds))]
+        how = [
+            f"to go on, up to {duration(seconds)} in all:",
+            shlex.join(changed(command, keys={"measure.budget_s": str(seconds)})),
+        ]
         return ["less precise than asked for:", *reasons, *how]

@@ -69,14 +69,14 @@ def test_arms_are_compared_on_as_many_nodes_only():
 
 @pytest.mark.slow
 def test_a_difference_of_equal_arms_is_seldom_found_and_one_of_two_deviations_is():
-    """Steps of 1 s scatter by 0.05 s. The smallest and the largest of six repeats are an interval of 96.9 %."""
+    """Steps of 1 s scatter by 0.05 s; of 200 differences at 5 % more than 16 are found once in 20."""
 
     def differs(more, seed):
         random = np.random.default_rng(seed)
         both = [[paired_windows(exchange=0.5 + more * n + random.normal(0, 0.05)) for _ in range(6)] for n in range(2)]
         return compared(*both).differs
 
-    assert sum(differs(0.0, seed) for seed in range(200)) <= 12
+    assert sum(differs(0.0, seed) for seed in range(200)) <= 16
     assert sum(differs(0.2, seed) for seed in range(200)) >= 180
 
 
@@ -87,17 +87,17 @@ def text(base, other, **changes):
     return report(comparison)
 
 
-LONGER = [paired_windows(exchange=0.3 + 0.01 * k) for k in range(6)]
+LONGER = [paired_windows(exchange=0.3 + 0.01 * (-1) ** k) for k in range(6)]  # t(0.975, 5) x 0.011 / sqrt 6: 11 ms
 UNSURE = [paired_windows(exchange=0.125 * (-1) ** k) for k in range(6)]
 
 
 @pytest.mark.parametrize(
     ("base", "other", "sentence"),
     [
-        (ALIKE, LONGER, "ms longer than with horovod. Most of it: exposed exchange, 325 (300 to 350) ms longer."),
-        (LONGER, ALIKE, "325 (300 to 350) ms shorter than with horovod. Most of it: exposed exchange, 325 (300"),
-        (ALIKE, UNSURE, "no significant difference to horovod: 0 (-125 to 125) ms a step"),
-        (ALIKE[:3], LONGER[:3], "310 ms longer than with horovod, on average over 3 repeats. Fewer than 6 repeats"),
+        (ALIKE, LONGER, "ms longer than with horovod. Most of it: exposed exchange, 300 (289 to 311) ms longer."),
+        (LONGER, ALIKE, "300 (289 to 311) ms shorter than with horovod. Most of it: exposed exchange, 300 (289"),
+        (ALIKE, UNSURE, "not decided whether a step is longer or shorter than with horovod: 0 (-144 to 144) ms, of"),
+        (ALIKE[:3], LONGER[:3], "303 ms longer than with horovod, on average over 3 repeats. Fewer than 6 repeats"),
     ],
 )
 def test_the_text_says_by_how_much_a_step_is_longer_and_why(base, other, sentence):

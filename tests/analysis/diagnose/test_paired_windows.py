@@ -90,7 +90,8 @@ def test_repeats_of_single_launches_are_turns_too(tmp_path):
 def test_an_arm_on_several_nodes_begins_with_the_one_that_is_alone(tmp_path):
     strategies(tmp_path, servers=2)
     horovod, mwms, ps = read(tmp_path)
-    assert (horovod.arm, mwms.arm, horovod.target) == ("horovod", "mwms", "strategies")
+    assert (horovod.arm, mwms.arm) == ("horovod", "mwms")
+    assert horovod.command == ["make", "strategies", f"RESULTS={tmp_path}", "MODELS=resnet50"]
     assert horovod.arms == mwms.arms != ""
     assert (horovod.flat, mwms.flat) == (True, False)
     assert (horovod.servers, mwms.servers, ps.servers) == ("", "", "+2 cores for servers")

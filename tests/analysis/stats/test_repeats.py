@@ -28,16 +28,47 @@ def test_launches_in_rounds_cover_other_launches():
     assert result.high == pytest.approx(2 * math.exp(12.7062 * math.log(4) / 2), rel=1e-3)
 
 
-def test_the_mean_of_rates_of_equal_work_is_harmonic_and_within_its_interval():
+def test_the_mean_of_rates_of_equal_work_is_harmonic_with_the_interval_of_their_times():
     # 10 images at 10 and 10 at 40 images/s take 1.25 s: 16 images/s
     assert repeats.harmonic_mean([[10, 40]]).value == pytest.approx(16)
-    # five of six are 40: the median's interval has both ends, and the mean is in it
-    result = repeats.harmonic_mean([[40, 40, 40, 40, 40, 10]])
-    assert (result.low, result.high) == (10, 40)
-    assert result.value == pytest.approx(6 / (5 / 40 + 1 / 10))
-    # A mean far from the median widens its interval.
-    result = repeats.arithmetic_mean([[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100]])
-    assert (result.value, result.low, result.high) == (9.25, 1, 9.25)
+    times = [0.1, 0.11, 0.12, 0.13, 0.14, 0.15]
+    time, rate = (mean(singles(values)) for mean, values in
+                  ((repeats.arithmetic_mean, times), (repeats.harmonic_mean, [1 / t for t in times])))  # fmt: skip
+    assert (rate.value, rate.low, rate.high) == pytest.approx((8, 1 / time.high, 1 / time.low))
+    # Its times may include zero.
+    assert repeats.harmonic_mean(singles([1, 1, 1, 1, 1, 0.01])).high == math.inf
+
+
+def test_a_symmetric_mean_has_students_interval_and_a_skewed_one_reaches_further_up():
+    # s = sqrt(3.5), t(0.975, 5) = 2.5706
+    assert repeats.arithmetic_mean(singles(SIX)).interval == pytest.approx((3.5 - 1.9633, 3.5 + 1.9633), rel=1e-4)
+    # Of 24 rounds with the mean 2, s = 2.2842 and the skewness 1.7889, Hall's transformation, solved by hand.
+    low, high = repeats.arithmetic_mean([[1, 1, 1, 1, 1, 7] * 4]).interval
+    for end, t in ((low, 2.0687), (high, -2.0687)):  # t(0.975, 23)
+        d, g = (2 - end) / (2.2842 / 24**0.5), 1.7889 / 24**0.5
+        assert d + g / 3 * d**2 + g**2 / 27 * d**3 + g / 6 == pytest.approx(t, rel=1e-3)
+    assert 2 - low < high - 2
+
+
+def test_from_three_launches_on_a_mean_covers_launches_and_is_never_narrower_than_over_the_rounds():
+    alternating = [0.9, 1.1] * 4
+    launches = [[1 + x for x in alternating], [3 + x for x in alternating], [5 + x for x in alternating]]
+    result = repeats.arithmetic_mean(launches)
+    half = 4.3027 * 2 / 3**0.5  # t(0.975, 2) of the means 2, 4 and 6
+    assert (result.value, result.variation) == (pytest.approx(4), "between launches")
+    assert result.interval == pytest.approx((4 - half, 4 + half), rel=1e-3)
+    alike = repeats.arithmetic_mean([alternating] * 3)
+    rounds = repeats.arithmetic_mean([alternating * 3])
+    assert (alike.interval, rounds.variation) == (rounds.interval, "between rounds")
+    assert rounds.low < 1 < rounds.high
+    # Their means are weighted with their rounds: 3 x 1 and 9 x 2 of 12 are 1.75, with 2 launches no interval.
+    two = repeats.arithmetic_mean([[1.0] * 3, [2.0] * 9])
+    assert (two.value, two.has_interval) == (1.75, False)
+
+
+@pytest.mark.parametrize(("n", "has_interval"), [(23, False), (24, True)])
+def test_rounds_of_one_launch_have_an_interval_once_a_rare_disturbance_is_among_them(n, has_interval):
+    assert repeats.arithmetic_mean([[1.0, 2.0] * 11 + [1.5] * (n - 22)]).has_interval == has_interval
 
 
 def test_a_mean_of_no_or_impossible_values_is_refused():

@@ -1,4 +1,3 @@
-import shlex
 import time
 from unittest.mock import Mock
 
@@ -94,18 +93,3 @@ def test_the_plan_of_a_program_has_its_name_and_no_steps(command, columns, more)
     heads = {word for line in output.get().splitlines()[:3] for word in line.split()}
     assert heads == {*columns.split()}
     assert ("ls: the program's name in tables and figures; ARGS=program.name=" in output.get()) == (not more)
-
-
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("make weak-scaling NODES=2 FORCE=1", "make weak-scaling NODES=2 ARGS=measure.budget_s=600"),
-        (
-            "make strong-scaling 'ARGS=measure.budget_s=20 seed=3'",
-            "make strong-scaling 'ARGS=seed=3 measure.budget_s=600'",
-        ),
-        ("python -m train.launch nodes=2 measure.budget_s=20", "python -m train.launch nodes=2 measure.budget_s=600"),
-    ],
-)
-def test_a_command_is_named_again_with_a_larger_budget(command, expected):
-    assert screen.with_budget(shlex.split(command), 600) == shlex.split(expected)
