@@ -6,7 +6,6 @@ record names the line that its launch began with. So a launch that was dropped, 
 
 import fcntl
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -72,7 +71,7 @@ def append(point: Path, line: Line) -> str:
         text = msgspec.json.encode(msgspec.structs.replace(line, at=now, previous=previous))
         file.write((b"\n" if content and not content.endswith(b"\n") else b"") + text + b"\n")
         file.flush()
-        os.fsync(file.fileno())
+        files.synchronize(file.fileno())
     return hashlib.sha256(text).hexdigest()
 
 

@@ -5,7 +5,6 @@ that; an incomplete last line is ignored. The record is complete, or failed with
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -121,10 +120,7 @@ class PartWriter:
     def _append(self) -> None:
         if self._path is None:
             return
-        with self._path.open("a") as file:
-            file.write("".join(f"{line}\n" for line in self._unwritten))
-            file.flush()
-            os.fsync(file.fileno())
+        files.append(self._path, "".join(f"{line}\n" for line in self._unwritten).encode())
         self._unwritten.clear()
 
 

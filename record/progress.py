@@ -58,8 +58,8 @@ class Follower:
     def parts(self) -> list[RankPart]:
         """Return the parts of all ranks so far, by rank. Raises OSError."""
         paths_by_rank: dict[int, list[Path]] = {}
-        for path in protocol.part_paths(self._folder):  # reads the folder once for all ranks
-            paths_by_rank.setdefault(protocol.rank_of(path), []).append(path)
+        for path, (rank, _, _) in protocol.part_processes(self._folder).items():  # reads the folder once
+            paths_by_rank.setdefault(rank, []).append(path)
         return [self._newest(paths_by_rank[rank]) for rank in sorted(paths_by_rank)]
 
     def _newest(self, paths: Sequence[Path]) -> RankPart:

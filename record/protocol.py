@@ -4,6 +4,7 @@ The launcher writes `run.json`, starts the ranks and reads their parts (record/p
 Nothing else is shared: not the command line, not the output, not the ranks' own copy of conf/.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,7 +92,7 @@ measured_path = _rank_file("rank-{}.measured")  # a rank's marker: it measures n
 def write_assignment(folder: Path, assignment: Assignment) -> None:
     """Write the assignment into the run folder, before any rank is started. Raises OSError."""
     text = msgspec.json.format(msgspec.json.encode(assignment), indent=1)
-    assignment_path(folder).write_bytes(text)
+    files.write_whole(assignment_path(folder), text)
 
 
 def read_assignment(folder: Path) -> Assignment:
@@ -109,19 +110,25 @@ def timeline_paths(folder: Path) -> list[Path]:
     return sorted([*folder.glob(horovod_timeline_path(folder).name), *folder.glob("operations-*.json.gz")])
 
 
+# A part: its rank, host and process. Nothing else, as "rank-0.n1.7 (copy).jsonl", is one.
+_PART = re.compile(r"rank-(0|[1-9][0-9]{0,8})\.([\w.-]+)\.([1-9][0-9]{0,9})\.jsonl")
+
+
 def part_path(folder: Path, rank: int, host: str, pid: int) -> Path:
     """Return the file that one process of a rank appends its measurements to. A restarted rank has another."""
     return folder / f"rank-{rank}.{host}.{pid}.jsonl"
 
 
-def rank_of(path: Path) -> int:
-    """Return the rank whose part is in this file."""
-    return int(path.name.removeprefix("rank-").partition(".")[0])
+def part_processes(folder: Path, rank: int | None = None) -> dict[Path, tuple[int, str, int]]:
+    """Return the rank, host and process ID of each part file in the run folder, sorted: of one rank, or of all."""
+    paths = sorted(folder.glob(f"rank-{'*' if rank is None else f'{rank}.*'}.jsonl"))
+    matches = {path: match for path in paths if (match := _PART.fullmatch(path.name))}
+    return {path: (int(match[1]), match[2], int(match[3])) for path, match in matches.items()}
 
 
 def part_paths(folder: Path, rank: int | None = None) -> list[Path]:
     """Return the part files in the run folder, sorted: of one rank, or of all."""
-    return sorted(folder.glob(f"rank-{'*' if rank is None else f'{rank}.*'}.jsonl"))
+    return [*part_processes(folder, rank)]
 
 
 @dataclass(frozen=True)

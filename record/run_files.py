@@ -11,18 +11,21 @@ import hashlib
 import json
 import os
 import re
-import tempfile
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import BinaryIO
 
 from record.kit import ROOT
 from record.schema import RECORD_NAME, Outcome, RecordError, load_outcome
 
 FOLDERS = ("train", "record", "common", "conf")
 SUFFIXES = (".py", ".yaml")
-_RUN = re.compile(r"r(\d+)(?:\.(\d+))?")  # the folder of a run: repeat, generation
+# The folder of a run: repeat, and generation if it is not the first. Nothing else, as "r0 (copy)", is one.
+_RUN = re.compile(r"r(0|[1-9][0-9]{0,8})(?:\.([2-9]|[1-9][0-9]{1,8}))?")
 DIGITS = 12  # hexadecimal, of each file: enough to tell copies apart
 
 
@@ -96,40 +99,102 @@ def new_run(point: Path, repeat: int) -> tuple[Path, int]:
     return folder, generation
 
 
+# A file system that lacks a call, as some behind FUSE or a network, answers with one of these.
+_LACKING = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EACCES)
+
+
+def synchronize(descriptor: int) -> None:
+    """Wait until a file or folder is on the disk, unless its file system has no such call. Raises OSError."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _LACKING:
+            raise
+
+
+@contextmanager
+def whole_file(path: Path, mode: int = 0o666, replace: bool = True) -> Iterator[BinaryIO]:
+    """Open a file that gets its name at the end of the context, whole and on the disk; after an error it has none.
+
+    mode: its permissions, less the umask. replace: it may take the place of another file.
+    Raises OSError naming the path.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writing = path.with_name(f".{path.name}.{secrets.token_hex(4)}.writing")
+    try:
+        with os.fdopen(os.open(writing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            yield file
+            file.flush()
+            synchronize(file.fileno())
+        if replace:
+            writing.replace(path)
+        else:
+            _name_once(writing, path)
+        _synchronize_folder(path.parent)
+    except FileExistsError:
+        raise FileExistsError(errno.EEXIST, "it exists, and nothing measured is ever replaced", str(path)) from None
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}; it was not written", str(path)) from error
+    finally:
+        with suppress(OSError):
+            writing.unlink(missing_ok=True)
+
+
+def _name_once(writing: Path, path: Path) -> None:
+    """Give a file its name, unless another file has it. Raises FileExistsError, OSError."""
+    try:
+        os.link(writing, path)  # unlike a rename it fails if the file exists, even if it was just created
+    except FileExistsError:
+        if writing.stat().st_nlink == 1:  # else it is this file: NFS lost its first answer, and asked again
+            raise
+    except OSError:  # a file system without hard links: an empty file reserves the name
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        try:
+            writing.replace(path)
+        except OSError:
+            path.unlink()
+            raise
+
+
+def _synchronize_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        synchronize(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Write a file, replacing an existing one. mode: its permissions, less the umask. Raises OSError."""
-    writing = path.with_name(f".{path.name}.writing")
-    writing.unlink(missing_ok=True)  # of a writer that was killed: it may have other permissions
-    with os.fdopen(os.open(writing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+    with whole_file(path, mode) as file:
         file.write(content)
-    writing.replace(path)
+
+
+def write_once(path: Path, content: bytes) -> None:
+    """Write a file, but never replace an existing one. Raises OSError naming the path."""
+    with whole_file(path, replace=False) as file:
+        file.write(content)
+
+
+def append(path: Path, content: bytes) -> None:
+    """Add to the end of a file, which is made if it is missing, and wait until it is on the disk.
+
+    Raises OSError naming the path.
+    """
+    try:
+        with path.open("ab") as file:
+            file.write(content)
+            file.flush()
+            synchronize(file.fileno())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def digest(path: Path, algorithm: str = "sha256") -> str:
     """Return the hexadecimal digest of a file. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
-
-
-def write_once(path: Path, content: bytes) -> None:
-    """Write a file, but never replace an existing one. Raises OSError naming the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        try:
-            os.link(temporary, path)  # unlike a rename it fails if the file exists, even if it was just created
-        except FileExistsError:
-            raise FileExistsError(errno.EEXIST, "it exists, and nothing measured is ever replaced") from None
-    except OSError as error:
-        raise OSError(error.errno, f"{error.strerror}; the record was not written", str(path)) from error
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
 
 
 @functools.cache

@@ -4,14 +4,16 @@ A launcher assigns the task, or it is composed from the overrides of a rank that
 """
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from record import protocol
 from record.parts import PartWriter
-from train.config.checks import ConfigError, check_results
+from train.config.checks import ConfigError
 from train.config.identity import rebuild
+from train.config.results import check_results
 from train.config.schema import RunConfig
 from train.distribution import Distribution
 from train.rank import roll_call
@@ -80,6 +82,7 @@ def composed(overrides: Sequence[str]) -> Task:
         )
     if config.distribution.timeline:
         raise ConfigError("distribution.timeline=true: needs a launcher, which keeps the file: make timeline")
-    check_results(Path(config.results), config.system.trust_others)
+    for warning in check_results(Path(config.results), config.system.trust_others):
+        print(f"warning: {warning}", file=sys.stderr)
     expected = roll_call.Expected(hosts=roll_call.hosts_of_step(config, os.environ))
     return Task(config, expected, sweep=tuple(experiment.sweep))

@@ -163,7 +163,7 @@ def test_a_disk_that_fills_up_keeps_what_was_measured(tmp_path: Path):
         hold.off()
         output, _ = launcher.communicate(timeout=TIMEOUT_S)
         assert launcher.returncode == 1
-        assert "record.json: No space left on device; the record was not written" in output
+        assert "record.json: No space left on device; it was not written" in output
         (part,) = disk.rglob("rank-0.*.jsonl")
         assert read_part(part).finished
         assert [path.name for path in part.parent.iterdir() if "record" in path.name] == []

@@ -1,4 +1,7 @@
+import fcntl
+import hashlib
 import os
+from threading import Event, Thread
 
 import pytest
 
@@ -14,3 +17,35 @@ def test_what_is_no_file_in_place_of_a_ledger_is_named_and_not_written(tmp_path,
         ledger.append(tmp_path, ledger.Line("skip", 0))
     assert error.value.filename == str(tmp_path / ledger.NAME)
     assert (tmp_path / "other").read_text() == "content"
+
+
+def test_a_line_waits_for_the_writer_before_it_and_follows_its_line(tmp_path, monkeypatch):
+    first = ledger.append(tmp_path, ledger.Line("skip", 0))
+    asks, lock = Event(), fcntl.flock
+
+    def noted(file, operation):
+        asks.set()
+        lock(file, operation)
+
+    with (tmp_path / ledger.NAME).open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        monkeypatch.setattr(fcntl, "flock", noted)
+        second = Thread(target=ledger.append, args=(tmp_path, ledger.Line("skip", 2)), daemon=True)
+        second.start()
+        assert asks.wait(60)
+        file.write(b'{"event":"skip","repeat":1}\n')
+    second.join(60)
+    lines = [*ledger.lines((tmp_path / ledger.NAME).read_bytes())]
+    assert [line.repeat for _, line in lines] == [0, 1, 2]
+    assert lines[0][0] == first
+    assert lines[2][1].previous == lines[1][0] == hashlib.sha256(b'{"event":"skip","repeat":1}').hexdigest()
+
+
+def test_a_file_system_without_locks_has_a_ledger(tmp_path, monkeypatch):
+    def refused(file, operation):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    digests = [ledger.append(tmp_path, ledger.Line("skip", repeat)) for repeat in range(2)]
+    (_, first), (_, second) = ledger.lines((tmp_path / ledger.NAME).read_bytes())
+    assert (first.previous, second.previous) == ("", digests[0])

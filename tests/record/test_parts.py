@@ -115,6 +115,14 @@ def test_the_phases_of_every_rank_add_up_to_the_wall_time_of_the_job():
     assert "images_per_s" not in assemble([slowed], IDENTITY, JOB_END).summary
 
 
+def test_the_time_that_a_rank_did_not_book_is_of_its_exit_or_of_the_phase_in_which_it_was_killed():
+    failed = part(0, 4.0, phase="evaluate", finished=False, failure=Failure("no space"))
+    killed = part(1, 4.0, phase="evaluate", finished=False)
+    record = assemble([failed, killed], IDENTITY, JOB_END)
+    booked_s = {"start": 0.5, "import": 1.0, "timed": 4.0}
+    assert [rank.phases_s for rank in record.ranks] == [booked_s | {"exit": 4.5}, booked_s | {"evaluate": 4.5}]
+
+
 def test_a_process_that_only_holds_a_server_is_no_rank_and_its_cores_are_counted():
     busy = CoreUse(5.0, 1.0, 1.0, 0.0)
     server = part(2, 5.0, workers=0, host="n3", cores=[4, 5], peak_memory_bytes=7, timed_cores=busy, step_times_s=[])

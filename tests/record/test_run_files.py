@@ -1,7 +1,10 @@
 import errno
+import os
+import stat
 
 import pytest
 
+from record import ledger
 from record import run_files as files
 from record.schema import RECORD_NAME, dumps
 from tests.helpers.bare_record import bare_record
@@ -37,36 +40,95 @@ def test_a_record_is_read_once_in_a_process(tmp_path, monkeypatch):
     assert files.outcome(tmp_path / "r0")
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "rendezvous"
-    for content in (b"first", b"second"):
-        files.write_whole(path, content)
-        assert path.read_bytes() == content
-    assert list(tmp_path.iterdir()) == [path]
-    (tmp_path / ".rendezvous.writing").mkdir()
-    with pytest.raises(OSError, match="writing"):
-        files.write_whole(path, b"third")
-    assert path.read_bytes() == b"second"
+def test_only_a_folder_with_the_exact_name_of_a_run_is_one(tmp_path):
+    for name in ("r0", "r0.2", "r12", "r0 (copy)", "r00", "r0.1", "r1.02", "r\u0663", "r", "R1", "r1~", "r1.2.3"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "r3").write_text("")
+    assert files.runs(tmp_path) == {0: [tmp_path / "r0", tmp_path / "r0.2"], 12: [tmp_path / "r12"]}
 
 
-def test_writing_never_replaces(tmp_path):
+WRITERS = [files.write_whole, files.write_once]
+
+
+def refuse(monkeypatch, call: str, number: int) -> None:
+    def refused(*arguments, **others):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, call, refused)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL])
+@pytest.mark.parametrize("call", ["link", "chmod", "fsync", "fchmod"])
+def test_a_file_system_that_lacks_a_call_loses_nothing(tmp_path, monkeypatch, write, call, number):
     path = tmp_path / "record.json"
-    files.write_once(path, b"first")
-    with pytest.raises(OSError, match="ever replaced") as raised:
-        files.write_once(path, b"second")
-    assert raised.value.filename == str(path)
+    refuse(monkeypatch, call, number)
+    write(path, b"first")
     assert path.read_bytes() == b"first"
+    if write is files.write_once:
+        with pytest.raises(FileExistsError, match="ever replaced") as raised:
+            write(path, b"second")
+        assert raised.value.filename == str(path)
+    else:
+        write(path, b"second")
+    assert path.read_bytes() == (b"first" if write is files.write_once else b"second")
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_full_disk_leaves_no_half_record(tmp_path, monkeypatch):
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+@pytest.mark.parametrize("calls", [("fsync",), ("link", "rename", "replace")])
+def test_a_file_that_cannot_be_written_leaves_none_and_the_one_before(tmp_path, monkeypatch, write, number, calls):
+    (tmp_path / "old").write_bytes(b"before")
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    for call in calls:
+        refuse(monkeypatch, call, number)
+    for path in (tmp_path / "new", tmp_path / "old") if write is files.write_whole else (tmp_path / "new",):
+        with pytest.raises(OSError, match=f"{os.strerror(number)}; it was not written") as raised:
+            write(path, b"text")
+        assert raised.value.filename == str(path)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("old", b"before")]
 
-    monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left on device; the record was not written"):
-        files.write_once(tmp_path / "record.json", b"text")
-    assert list(tmp_path.iterdir()) == []
+
+def test_a_name_that_nfs_gave_although_it_answered_that_it_exists_is_given(tmp_path, monkeypatch):
+    link = os.link
+
+    def answered_twice(source, target):
+        link(source, target)
+        raise FileExistsError(errno.EEXIST, "File exists")
+
+    monkeypatch.setattr(os, "link", answered_twice)
+    files.write_once(tmp_path / "record.json", b"first")
+    assert (tmp_path / "record.json").read_bytes() == b"first"
+
+
+@pytest.mark.parametrize(
+    "write", [*WRITERS, files.append, lambda path, content: ledger.append(path.parent, ledger.Line("skip", 0))]
+)
+def test_what_was_written_is_on_the_disk_before_it_counts_and_its_name_after(tmp_path, monkeypatch, write):
+    """Every call is real; os.fsync is one that notes how much of which file it would have written."""
+    events: list[tuple[str, int]] = []
+
+    def noted(call):
+        original = getattr(os, call)
+
+        def function(*arguments, **others):
+            events.append(("named", 0))
+            return original(*arguments, **others)
+
+        return function
+
+    def synchronized(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        events.append(("folder", 0) if stat.S_ISDIR(status.st_mode) else ("file", status.st_size))
+
+    for call in ("link", "rename", "replace"):
+        monkeypatch.setattr(os, call, noted(call))
+    monkeypatch.setattr(os, "fsync", synchronized)
+    write(tmp_path / "file", b"content")
+    [path] = tmp_path.iterdir()
+    content = ("file", path.stat().st_size)
+    assert events == ([content, ("named", 0), ("folder", 0)] if write in WRITERS else [content])
 
 
 def test_changed_and_missing_files_of_two_copies_are_named(tmp_path):

@@ -1,20 +1,10 @@
-"""Checks of single values: a field's metadata states its allowed values, and one loop checks every field.
+"""Checks of single values: a field's metadata states its allowed values, and one loop checks every field."""
 
-Also the check of the results folder, which every command makes before it measures.
-"""
-
-import grp
 import math
 import operator
-import os
-import pwd
-import stat
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 _LISTED = 8
@@ -108,43 +98,3 @@ def check_section(section: Any, prefix: str = "") -> None:
     for holds, key, why, *kind in section.rules() if hasattr(section, "rules") else ():
         value = attrgetter(key)(section)
         check(holds, prefix + key, getattr(value, "name", "given") if is_dataclass(value) else value, why, *kind)
-
-
-def check_results(results: Path, trust_others: bool = False) -> None:
-    """Make the results folder, and let nobody else write to what this process writes from now on.
-
-    Raises ConfigError if no record could be written in it, or another user could exchange what is in it: a program
-    would then run as this user. trust_others: system.trust_others of the configuration.
-    """
-    os.umask(os.umask(0) | 0o022)
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=results):
-            pass
-    except OSError as error:
-        why = "a file" if results.is_file() else error.strerror
-        raise ConfigError(
-            f"results={results}: {why}; give a folder in which records can be written, as RESULTS=/data/results"
-        ) from error
-    if not trust_others and (who := _other_writers(results)):
-        raise ConfigError(
-            f"results={results}: {who} may write there, and could exchange a command before it runs as you; "
-            f"chmod go-w {results}, take another folder (RESULTS=), or ARGS=system.trust_others=true"
-        )
-
-
-def _other_writers(folder: Path) -> str:
-    """Return who else may exchange files in a folder by its mode, as OpenSSH's StrictModes looks at it; "" if nobody.
-
-    In a folder with the sticky bit only the owner of a file may exchange it. A private group has no other user.
-    """
-    status = folder.stat()
-    if status.st_mode & stat.S_ISVTX or not status.st_mode & 0o022:
-        return ""
-    if status.st_mode & 0o002:
-        return "everyone"
-    with suppress(KeyError):
-        group, user = grp.getgrgid(status.st_gid), pwd.getpwuid(os.getuid())
-        if group.gr_name == user.pw_name and not {*group.gr_mem} - {user.pw_name}:
-            return ""
-    return f"the group {status.st_gid}"

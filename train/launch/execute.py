@@ -15,8 +15,9 @@ from common import affinity, printable
 from record import ledger, protocol
 from record import run_files as files
 from record.schema import RECORD_NAME
-from train.config.checks import ConfigError, check_results
+from train.config.checks import ConfigError
 from train.config.program import filled
+from train.config.results import check_results
 from train.launch.batch import submit
 from train.launch.job import make_job
 from train.launch.launchers.base import BatchLauncher, Launcher, Machine
@@ -81,7 +82,7 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
     system = plan.launcher if isinstance(plan.launcher, BatchLauncher) else None
     submits = plan.launcher.submits(os.environ)
     if not options.dry_run:
-        check_machine(plan)
+        check_machine(plan, console)
         if submits or not system:
             to_do, _ = remaining(runs, options.force)
             points = {run.home: run.point for run in to_do}
@@ -107,10 +108,10 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
         return measure(runs, plan, options.force, console) or int(bool(plan.too_large))
 
 
-def check_machine(plan: Plan) -> None:
-    """Raise ConfigError if an image, a program or the folder of the records is missing."""
+def check_machine(plan: Plan, console: Console) -> None:
+    """Raise ConfigError if an image or a program is missing, or the folder of the records cannot hold them."""
     config = plan.points[0].config
-    check_results(Path(config.results), config.system.trust_others)
+    show_lines(WARNING, check_results(Path(config.results), config.system.trust_others), console)
     for point in plan.points:
         containers.image_digest(point.config.container)
         plan.launcher.mpirun(point.config)

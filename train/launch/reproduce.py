@@ -24,8 +24,9 @@ from record import reproduction
 from record.progress import duration
 from record.reproduction import Outcome, Reproduction, Status
 from train.config import compose
-from train.config.checks import ConfigError, check_results
+from train.config.checks import ConfigError
 from train.config.compose import load
+from train.config.results import check_results
 from train.config.schema import Reproduced
 from train.launch import execute
 from train.launch.launchers.base import BatchLauncher, Machine

@@ -5,7 +5,6 @@ A checkpoint has everything that training needs to resume after an epoch. It is 
 when the run is complete. Rank 0 writes and reads it; the others get its content by broadcast.
 """
 
-import os
 import time
 import zlib
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 
+from record import run_files as files
 from record.schema import Epoch
 from train.loop.learner import Learner
 from train.loop.timed_steps import Batches, NotFinite, Steps, finite_losses, run_steps
@@ -175,20 +175,12 @@ def save_checkpoint(folder: Path, progress: Progress, variables: Sequence[tf.Var
     Raises OSError naming the file.
     """
     path = folder / f"epoch-{len(progress.epochs):05d}.npz"
-    temporary = path.with_suffix(".writing")
     head = np.frombuffer(msgspec.json.encode(_Head(progress, fingerprint)), np.uint8)
-    try:
-        folder.mkdir(exist_ok=True)
-        with temporary.open("wb") as file:
-            arrays: dict[str, Any] = {_HEAD: head, **{str(n): variable.numpy() for n, variable in enumerate(variables)}}
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        for older in _newest_first(folder)[_MAX_CHECKPOINTS:]:
-            older.unlink()
-    except OSError as error:
-        raise OSError(error.errno, f"{error.strerror}; the checkpoint was not written", str(path)) from error
+    arrays: dict[str, Any] = {_HEAD: head, **{str(n): variable.numpy() for n, variable in enumerate(variables)}}
+    with files.whole_file(path) as file:
+        np.savez(file, **arrays)
+    for older in _newest_first(folder)[_MAX_CHECKPOINTS:]:
+        older.unlink()
 
 
 def restore_checkpoint(folder: Path, variables: Sequence[tf.Variable], fingerprint: str) -> tuple[Progress, list[str]]:

@@ -113,12 +113,12 @@ def test_the_last_two_checkpoints_are_kept_and_the_newest_is_restored(save_check
     assert (progress.epochs, values, notes) == ((), [0.0, 0], [])
     folder = save_checkpoints(3)
     assert sorted(os.listdir(folder)) == ["epoch-00002.npz", "epoch-00003.npz"]
-    (folder / "epoch-00004.writing").write_bytes((folder / "epoch-00003.npz").read_bytes()[:300])
+    (folder / ".epoch-00004.npz.0.writing").write_bytes((folder / "epoch-00003.npz").read_bytes()[:300])
     progress, values, (note,) = restore(folder)
     assert (progress, values) == (progress_after(3), [3.0, 3])
     assert "resumed after its epoch 3" in note
-    (folder / "epoch-00001.writing").mkdir()
-    with pytest.raises(OSError, match="checkpoint was not written") as raised:
+    (folder / "epoch-00001.npz").mkdir()
+    with pytest.raises(OSError, match="it was not written") as raised:
         save_checkpoints(1)
     assert raised.value.filename == str(folder / "epoch-00001.npz")
 

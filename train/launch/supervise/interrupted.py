@@ -1,7 +1,7 @@
 """Launches without a record, as of a killed launcher: the next start writes it, from what their ranks had measured."""
 
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -22,15 +22,34 @@ REASON = "interrupted: its launcher ended without a record"
 
 
 def record_interrupted(points: Iterable[Path]) -> list[str]:
-    """Write a record of each launch in the folders of these points that has none and is over; return what was done."""
-    folders = [folder for point in points for generations in files.runs(point).values() for folder in generations]
-    begun = [folder for folder in folders if protocol.assignment_path(folder).exists()]
-    return [_record(folder) for folder in begun if not ((folder / RECORD_NAME).exists() or presence.is_on(folder))]
+    """Write a record of each launch in the folders of these points that has none and is over.
+
+    Return what was done, and the files and folders with names that only look like those of launches.
+    """
+    by_point = {point: [run for runs in files.runs(point).values() for run in runs] for point in points}
+    begun = [run for runs in by_point.values() for run in runs if protocol.assignment_path(run).exists()]
+    recorded = [_record(folder) for folder in begun if not (_has_record(folder) or presence.is_on(folder))]
+    return recorded + [line for point, runs in by_point.items() for line in _left_alone(point, runs)]
+
+
+def _has_record(folder: Path) -> bool:
+    """Return whether a launch has its record; an empty file only reserved the name of one."""
+    path = folder / RECORD_NAME
+    return path.exists() and path.stat().st_size > 0
+
+
+def _left_alone(point: Path, runs: Sequence[Path]) -> list[str]:
+    """Return a line for what is neither the folder of a run nor a part, but nearly has the name of one."""
+    others = [path for path in sorted(point.glob("r[0-9]*")) if path not in runs]
+    for run in runs:
+        others += sorted({*run.glob("rank-*.jsonl")} - {*protocol.part_paths(run)})
+    return [f"{path}: the kit gives no such name; it is left alone, and nothing in it counts" for path in others]
 
 
 def _record(folder: Path) -> str:
     _wait_for_ranks(folder)
     try:
+        (folder / RECORD_NAME).unlink(missing_ok=True)  # an empty one
         assignment, by_file = protocol.read_assignment(folder), parts.by_file(folder)
         config, ranks = rebuild(assignment.config), [*by_file.values()]
         line, started_at = _beginning(folder, assignment)
@@ -51,11 +70,10 @@ def _record(folder: Path) -> str:
 def _wait_for_ranks(folder: Path) -> None:
     """Wait for ranks on this host that are ending because their launcher is gone."""
     ranks = []
-    for path in protocol.part_paths(folder):
-        host, _, pid = path.stem.partition(".")[2].rpartition(".")
+    for _, host, pid in protocol.part_processes(folder).values():
         if host == socket.gethostname():
             with suppress(psutil.NoSuchProcess):
-                ranks.append(psutil.Process(int(pid)))
+                ranks.append(psutil.Process(pid))
     psutil.wait_procs(ranks, END_WITHIN_S)
 
 

@@ -43,8 +43,8 @@ def _read_again(run: Run) -> bool:
     made, generation = files.new_run(run.home, run.repeat)
     for path in (log, *protocol.part_paths(folder)):
         shutil.copyfile(path, made / path.name)
-    for path in protocol.part_paths(made):
-        PartWriter(path, failure=None, finished=True, **({} if protocol.rank_of(path) else {"printed": rate}))
+    for path, (rank, _, _) in protocol.part_processes(made).items():
+        PartWriter(path, failure=None, finished=True, **({} if rank else {"printed": rate}))
     assignment = protocol.read_assignment(folder)
     identity = assignment.identity | {"generation": generation, **commands(run.point)}
     assignment = replace(assignment, config=values(run.point.config), identity=identity)

@@ -36,7 +36,10 @@ def test_the_next_start_writes_a_record_of_what_was_measured(tmp_path: Path):
         wait_for((folder / "written").exists)
         assert record_interrupted([home]) == []  # it is in progress
         launcher.kill()
-    [line] = record_interrupted([home])
+    (folder / "record.json").touch()  # a launcher was killed when it had reserved the name
+    (folder / "rank-0.vm.1 (copy).jsonl").write_text("{}")
+    (home / "r0 (copy)").mkdir()
+    line, *others = record_interrupted([home])
     assert line == f"{folder}: interrupted: its launcher ended without a record; it now has one of what was measured"
     [record] = records(tmp_path)
     assert (record.status, record.failure.reason) == ("failed", "interrupted: its launcher ended without a record")
@@ -44,7 +47,9 @@ def test_the_next_start_writes_a_record_of_what_was_measured(tmp_path: Path):
     assert faults(record) == []
     assert [f.rule for f in verify(on_disk([str(folder / "record.json")])) if f.severity != "note"] == []
     assert not protocol.secret_folder(folder).exists()
-    assert record_interrupted([home]) == []
+    names = [home / "r0 (copy)", folder / "rank-0.vm.1 (copy).jsonl"]
+    left_alone = "the kit gives no such name; it is left alone, and nothing in it counts"
+    assert others == record_interrupted([home]) == [f"{name}: {left_alone}" for name in names]
 
 
 def test_a_launch_whose_files_are_damaged_is_named_and_others_are_recorded(tmp_path: Path):

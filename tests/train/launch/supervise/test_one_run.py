@@ -1,5 +1,6 @@
 """A launcher whose jobs are real processes that run a few lines of Python, not ranks."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -72,12 +73,16 @@ def job(folder: Path) -> Job:
 
 
 def test_a_job_ends_by_itself_with_its_status_its_output_and_its_quotas(tmp_path):
-    launcher = Lines("import os, sys; print(os.environ['KIT_EXAMPLE'], os.environ['KIT_JOB_STARTED_AT']); sys.exit(3)")
+    launcher = Lines(
+        "import os, sys\nprint(os.environ['KIT_EXAMPLE'], os.environ['KIT_JOB_STARTED_AT'], os.getsid(0))\nsys.exit(3)"
+    )
     outcome, interruption = JobRun(job(tmp_path), launcher, 60).run()
     assert interruption is None
     assert (outcome.exit_code, outcome.ended_by, outcome.node_quotas) == (3, None, QUOTAS)
     variables, note = outcome.output.splitlines()
-    assert variables == f"set {outcome.started_at!r}"
+    *variables, session = variables.split()
+    assert variables == ["set", f"{outcome.started_at!r}"]
+    assert int(session) != os.getsid(0)  # Ctrl-C reaches the launcher alone
     assert note == "n2: did not answer; processes of the job may be left there"
     assert launcher.calls == ["set up", "ended elsewhere", "removed"]
 
