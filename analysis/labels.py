@@ -133,13 +133,15 @@ def variation(local: pd.DataFrame) -> str:
 
 def rounds_left_out(local: pd.DataFrame) -> str:
     """Return how many rounds do not count because others disturbed them, and by how much; "" if all count."""
+    bounds = local[local["quantity"].eq("disturbance_bound_fraction")].groupby("record")["value"].first()
     rows = local[local["round"].notna() & local["quantity"].isin(("images_per_s", "disturbance_fraction"))]
     selections = []
-    for _, launch in rows.groupby("record", sort=False):
+    for record, launch in rows.groupby("record", sort=False):
         counting = launch.loc[launch["quantity"].eq("images_per_s"), "round"].unique().tolist()
         disturbed = launch[launch["quantity"].eq("disturbance_fraction")].drop_duplicates("round")
         known = dict(zip(disturbed["round"].tolist(), disturbed["value"].tolist(), strict=True))
-        selections.append(Selection(tuple(counting), dict.fromkeys(counting) | known))
+        bound = float(bounds.get(record, math.inf))
+        selections.append(Selection(tuple(counting), dict.fromkeys(counting) | known, bound))
     return selection_text(selections)
 
 

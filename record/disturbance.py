@@ -47,6 +47,7 @@ class Selection:
 
     counting: tuple[int, ...]
     disturbances: Disturbances
+    bound: float = math.inf  # of the disturbance of a round that counts, where enough of them keep it
 
     @property
     def left_out(self) -> list[float]:
@@ -70,7 +71,7 @@ def select(disturbances: Disturbances, precision_fraction: float | None) -> Sele
     half = math.ceil(len(disturbances) / 2)
     if len(counting) < min(half, _FEWEST):
         counting = sorted(disturbances, key=lambda number: (disturbances[number] or 0.0, number))[:half]
-    return Selection(tuple(sorted(counting)), disturbances)
+    return Selection(tuple(sorted(counting)), disturbances, bound)
 
 
 def run_selection(run: RunRecord) -> Selection:
@@ -86,14 +87,19 @@ def run_selection(run: RunRecord) -> Selection:
 
 
 def selection_text(selections: Iterable[Selection]) -> str:
-    """Return how many rounds of some launches do not count, and why: "7 of 60 rounds left out: ..."; "" if all do."""
+    """Return how many rounds of some launches do not count, and why: "7 of 60 rounds left out: ...".
+
+    Also what others took in rounds that count although that is beyond the bound. "" if there is neither.
+    """
     launches = list(selections)
     left_out = [fraction for selection in launches for fraction in selection.left_out]
+    remaining = f"up to {100 * max((s.remaining for s in launches), default=0.0):.2g} %"
+    beyond = any(selection.remaining > selection.bound for selection in launches)
     if not left_out:
-        return ""
+        return f"others took {remaining} of a core in rounds that count, as too few are quiet" if beyond else ""
     rounds = sum(len(selection.disturbances) for selection in launches)
     least, most = (f"{100 * fraction:.2g}" for fraction in (min(left_out), max(left_out)))
     span = most if least == most else f"{least} to {most}"
-    remaining = max(selection.remaining for selection in launches)
-    busy = f", and up to {100 * remaining:.2g} % in those that count" if remaining > min(left_out) / 2 else ""
-    return f"{len(left_out)} of {rounds} rounds left out: others took {span} % of a core{busy}"
+    busy = beyond or max(selection.remaining for selection in launches) > min(left_out) / 2
+    text = f"{len(left_out)} of {rounds} rounds left out: others took {span} % of a core"
+    return f"{text}, and {remaining} in those that count" if busy else text

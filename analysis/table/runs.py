@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import statistics
 import sys
 from collections import defaultdict
@@ -157,6 +158,7 @@ def _arms(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
             continue
         disturbances = selection.disturbances.items()
         values = [Value("disturbance_fraction", d, round=number) for number, d in disturbances if d is not None]
+        values += [Value("disturbance_bound_fraction", selection.bound)] if math.isfinite(selection.bound) else []
         for number, rates in whole.items():
             values.append(Value("images_per_s", rates[index], round=number))
             values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[index], arm.ranks), round=number))

@@ -62,6 +62,16 @@ def test_the_text_says_how_many_rounds_are_left_out_and_why():
     assert selection_text([Selection((0,), {0: None})]) == selection_text([]) == ""
 
 
+def test_a_disturbed_round_that_counts_because_there_is_no_other_is_named_and_a_quiet_one_is_not():
+    named = "others took up to 72 % of a core in rounds that count, as too few are quiet"
+    assert selection_text([select({0: 0.72}, PRECISION)]) == named
+    assert selection_text([select({0: 0.72}, PRECISION), select({0: 0.0, 1: 0.01}, PRECISION)]) == named
+    assert selection_text([select({0: 0.025}, PRECISION), select({0: 0.72}, None)]) == ""
+    assert selection_text([select({0: 0.03, 1: 0.9}, PRECISION)]) == (
+        "1 of 2 rounds left out: others took 90 % of a core, and up to 3 % in those that count"
+    )
+
+
 def test_a_disturbed_round_gives_no_rate_but_keeps_its_windows():
     """The second of four rounds is disturbed on rank 1, in the point and the control."""
     run = make_rounds([(1.0, 1.25, 1.0), (1.0, 2.5, 2.0), (1.0, 1.25, 1.0), (1.0, 1.25, 1.0)])
