@@ -19,6 +19,7 @@ from typing import IO
 
 from analysis import TableError, grouped
 from common import bounded_files as bounded
+from common.programs import finished
 
 MANIFEST = "MANIFEST"
 SIGNATURE = "MANIFEST.sig"
@@ -26,6 +27,9 @@ CLAIMS = "claims.json"  # the verdicts on the author's records
 OUTSIDE = (MANIFEST, SIGNATURE)  # not listed in the manifest
 # The purpose of a signature: one for another purpose does not count (ssh-keygen(1), -n).
 NAMESPACE = "horovod-scaling-kit"
+# What these files may have at most: OpenSSH's signatures have 1 kB, a line of a manifest about 150 bytes.
+_MOST_BYTES = {SIGNATURE: 100_000, MANIFEST: 20_000_000}
+_SIGN_WITHIN_S = 600.0  # somebody types a passphrase, or touches a key
 # The first line of a signed manifest, a comment to sha256sum. It shows that a signature is missing.
 _SIGNED_BY = "# signed with "
 _FINGERPRINT = r"SHA256:[\w+/]+"
@@ -102,7 +106,7 @@ def sign(content: bytes, key: Path) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / MANIFEST
         path.write_bytes(content)
-        done = _ssh_keygen("-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(path))
+        done = _ssh_keygen("-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(path), within_s=_SIGN_WITHIN_S)
         if done.returncode:
             raise TableError(f"SIGN_KEY={key}: cannot sign: {_output(done)}")
         return (Path(folder) / SIGNATURE).read_bytes()
@@ -129,23 +133,24 @@ def verify(content: bytes, signature: bytes, key: Path | None = None) -> tuple[s
 
 def _public(key: Path) -> str:
     try:
-        public = key.expanduser().read_text().strip()
+        public = bounded.read(key.expanduser(), _MOST_BYTES[SIGNATURE]).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise TableError(f"SIGN_KEY={key}: not a readable public key: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise TableError(f"SIGN_KEY={key}: not a readable public key: {why}") from error
     if "PRIVATE KEY" in public or "\n" in public:
         raise TableError(f"SIGN_KEY={key}: give the public key of who signed, as id_ed25519.pub")
     return public
 
 
-def _ssh_keygen(*arguments: str, content: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+def _ssh_keygen(*arguments: str, content: bytes = b"", within_s: float = 60.0) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(["ssh-keygen", *arguments], input=content, capture_output=True)
+        return finished(["ssh-keygen", *arguments], within_s, content)
     except FileNotFoundError as error:
         raise TableError("ssh-keygen is not installed: it signs and verifies (Debian: openssh-client)") from error
 
 
-def _output(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = (done.stdout + done.stderr).decode(errors="replace").split("\n")
+def _output(done: subprocess.CompletedProcess[str]) -> str:
+    lines = (done.stdout + done.stderr).split("\n")
     return "; ".join(line.strip() for line in lines if line.strip()) or f"exit status {done.returncode}"
 
 
@@ -188,9 +193,9 @@ def read_packed(path: Path) -> Packed:
             if problem or content is None:
                 contents.extra.append(f"extra: {printable(name)} {problem}")
             elif name in OUTSIDE:
-                contents.outside[name] = _whole(content)
+                contents.outside[name] = _whole(content, _MOST_BYTES[name])
             elif name.startswith("results/") and name.endswith((".json", ".jsonl")):
-                contents.launches[name] = _whole(content)
+                contents.launches[name] = _whole(content, bounded.MOST_BYTES)
                 contents.digests[name] = digest(contents.launches[name])
             else:
                 contents.digests[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
@@ -200,10 +205,10 @@ def read_packed(path: Path) -> Packed:
     return contents
 
 
-def _whole(content: IO[bytes]) -> bytes:
-    data = content.read(bounded.MOST_BYTES + 1)
-    if len(data) > bounded.MOST_BYTES:
-        raise ValueError(f"a file of more than {bounded.MOST_BYTES / 1e6:.0f} MB")
+def _whole(content: IO[bytes], most_bytes: int) -> bytes:
+    data = content.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise ValueError(f"it has more than {most_bytes / 1e6:g} MB, which no such file has")
     return data
 
 

@@ -9,8 +9,9 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 from pathlib import Path
+
+from common.programs import finished
 
 INTERFACE = "kit0"  # the bridge on the switch, and every node's end of its link
 _NAMESPACES = Path("/run/netns")
@@ -71,7 +72,7 @@ def limit_commands(name: str, nodes: int, mbit_per_s: float | None) -> list[list
 
 def _run(commands: list[list[str]]) -> None:
     for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = finished(command)
         if done.returncode:
             raise OSError(done.returncode, done.stderr.strip(), " ".join(command))
 
@@ -109,6 +110,6 @@ def make(name: str, nodes: int) -> None:
 def remove(name: str) -> None:
     """Remove the namespaces with this prefix, and everything in them."""
     for path in _NAMESPACES.glob(f"{name}-*"):
-        subprocess.run(["ip", "netns", "delete", path.name], capture_output=True, start_new_session=True)
+        finished(["ip", "netns", "delete", path.name], new_session=True)
     for path in _ETC.glob(f"{name}-*"):
         shutil.rmtree(path)

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pynvml
 
+from common.programs import finished
 from record.schema import GpuState
 
 LIBRARY = "libnvidia-ml.so.1"  # NVML itself
@@ -109,7 +110,7 @@ def _topology() -> str | None:
     """Return how GPUs and network cards are linked; None without nvidia-smi."""
     if not shutil.which("nvidia-smi"):
         return None
-    done = subprocess.run(["nvidia-smi", "topo", "-m"], capture_output=True, text=True)
+    done = finished(["nvidia-smi", "topo", "-m"])
     # Colours of the terminal, and a legend of three paragraphs.
     return re.sub(r"\x1b\[\d*m", "", done.stdout).partition("\n\n")[0].strip() or None
 

@@ -13,7 +13,6 @@ import os
 import platform
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,13 +106,15 @@ def _compile_problem(compiler: str, program: str, suffix: str, links: Mapping[st
 
     links: the options of each way to link it, by what that is called.
     """
+    from common.programs import finished
+
     with tempfile.TemporaryDirectory() as folder:
         source, compiled, linked = (f"{folder}/program{end}" for end in (suffix, ".o", ""))
         Path(source).write_text(program)
         steps = {"compile a program": ["-c", source, "-o", compiled]}
         steps |= {action: [compiled, "-o", linked, *options] for action, options in links.items()}
         for action, options in steps.items():
-            done = subprocess.run([compiler, *options], capture_output=True, text=True)
+            done = finished([compiler, *options], within_s=300.0)
             if done.returncode:
                 return f"{compiler} does not {action}: {_error_line(done.stderr or done.stdout)}"
     return ""
@@ -193,7 +194,9 @@ def check_container(engine: str, device: str, image: str | None) -> Check:
 
 def check_horovod() -> list[Check]:
     """Check whether TensorFlow and Horovod load, what Horovod was built with, and how many GPUs TensorFlow sees."""
-    done = subprocess.run([sys.executable, "-c", _HOROVOD_CHECK], capture_output=True, text=True)
+    from common.programs import finished
+
+    done = finished([sys.executable, "-c", _HOROVOD_CHECK], within_s=300.0)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return [Check("TensorFlow and Horovod", FAILURE, last, "make clean-env, then set up again")]
@@ -285,9 +288,11 @@ def check_wandb() -> Check:
 
 def _first_line(*command: str) -> str:
     """Return the first line that a command prints; empty if it is not installed or fails."""
+    from common.programs import finished
+
     if not shutil.which(command[0]):
         return ""
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = finished(command)
     lines = (done.stdout or done.stderr).strip().splitlines()
     return lines[0] if lines and done.returncode == 0 else ""
 

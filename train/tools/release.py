@@ -5,12 +5,12 @@ make release
 
 import hashlib
 import re
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
 from string import Template
 
+from common.programs import finished
 from record.kit import ROOT, version
 
 NEEDED = (".git_archival.txt", "LICENSE", "uv.lock", "CITATION.cff", "codemeta.json", "README.md", "ARTIFACT.md")
@@ -58,7 +58,7 @@ def _sum(content: bytes, name: str) -> str:
 
 def _git(kit: Path, *arguments: str) -> str:
     try:
-        done = subprocess.run(["git", "-C", str(kit), *arguments], capture_output=True, text=True)
+        done = finished(["git", "-C", str(kit), *arguments])
     except FileNotFoundError as error:
         raise ReleaseError("git is not installed: it knows which files are the kit's") from error
     if done.returncode:

@@ -54,6 +54,14 @@ def test_the_files_of_an_archive_and_their_digests(read):
     assert (result.outside, result.extra) == ({"MANIFEST": b"names"}, [])
 
 
+@pytest.mark.parametrize(("name", "most"), [("MANIFEST.sig", 100_000), ("MANIFEST", 20_000_000)])
+def test_a_signature_and_a_manifest_have_the_size_of_one(read, name, most):
+    """ssh-keygen takes the square of the size of a signature."""
+    assert len(read(tar(names={name: bytes(most)}) + bytes(most)).outside[name]) == most
+    with pytest.raises(TableError, match=f"{name}: it has more than {most / 1e6:g} MB, which no such file has"):
+        read(tar(names={name: bytes(most + 1)}))
+
+
 def test_names_that_differ_in_how_an_accent_is_written(read):
     result = read(tar(names={"re\u0301sume\u0301.txt": b"1", "r\u00e9sum\u00e9.txt": b"2"}))
     (line,) = result.extra

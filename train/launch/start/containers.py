@@ -10,13 +10,13 @@ import functools
 import io
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from omegaconf import DictConfig
 
+from common.programs import finished
 from record.kit import ROOT
 from record.run_files import digest
 from train.config.checks import ConfigError, check
@@ -121,7 +121,7 @@ def image_digest(container: Container) -> str | None:
             raise ConfigError(f"container.image={image}: no such file; make sif builds it")
         return f"sha256:{digest(Path(image))}"
     inspect = [engine, "image", "inspect", "--format", "{{.Id}}", image]
-    done = subprocess.run(inspect, capture_output=True, text=True)
+    done = finished(inspect)
     if done.returncode:
         raise ConfigError(f"container.image={image}: {_missing(engine, image, done.stderr)}")
     return f"sha256:{done.stdout.strip().removeprefix('sha256:')}"
@@ -163,7 +163,7 @@ def mpi_implementation(container: Container) -> str:
     command = wrap(["mpirun", "--version"], replace(container, mpi_home=None), Shared(ROOT))
     where = container.image or "this machine"
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = finished(command, within_s=300.0)
     except FileNotFoundError as error:
         text, why = "", f"there is no command {error.filename}"
     else:
