@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 MOST_BYTES = 1 << 28  # of a record: one of a thousand ranks with a thousand steps has 10 MB
+MOST_YAML_BYTES = 100_000  # a person writes it
 MOST_VALUES = 20_000_000  # in JSON: such a record has 2 million; a value takes up to 100 bytes of memory
 _DEEPEST = 32  # levels of JSON: a record has 8
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
@@ -72,3 +73,31 @@ def check_json(text: bytes) -> bytes:
     if b"[]" in brackets or brackets.count(b"[") > _DEEPEST:
         raise ValueError(f"nested more than {_DEEPEST} levels deep")
     return text
+
+
+def yaml_value(content: bytes) -> object:
+    """Return the value of a YAML text: without aliases and tags, at most 32 levels deep; a date is a text.
+
+    Raises ValueError.
+    """
+    import yaml  # only here: every target of make loads this module
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.yaml_implicit_resolvers = {
+        first: [pair for pair in pairs if not pair[0].endswith(":timestamp")]
+        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    depth = 0
+    try:
+        for event in yaml.parse(content, Loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            line = f"line {event.start_mark.line + 1}" if event.start_mark else "an unknown line"
+            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) or getattr(event, "tag", None):
+                raise ValueError(f"{line}: aliases (&, *) and tags (!) are not read; write the value itself")
+            if depth > _DEEPEST:
+                raise ValueError(f"{line}: nested more than {_DEEPEST} levels deep")
+        return yaml.load(content, Loader)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error

@@ -183,6 +183,8 @@ def read_packed(path: Path) -> Packed:
     contents, where = Packed(), ""
     if not path.exists():
         raise TableError(f"{path}: no such file; make bundle writes figures/bundle.tar.gz")
+    if not (path.is_file() or path.is_dir()):
+        raise TableError(f"{path}: neither a regular file nor a folder; give an archive that make bundle wrote")
     try:
         for name, problem, content in _folder_entries(path) if path.is_dir() else _archive_entries(path):
             where = f", in or after {printable(name)}"

@@ -22,6 +22,7 @@ from analysis.stats.repeats import MIN_VALUES, Launches
 from analysis.stats.verdict import Bounds, RatioVerdict, judge_at, ratio_verdict
 from analysis.table import controls
 from analysis.table.identity import SCALING
+from common import bounded_files as bounded
 from common.terminal import paragraph, text_table
 from record import recorded_config
 from record.schema import RunRecord
@@ -270,7 +271,8 @@ def system_file(contest: RankedContest, local: pd.DataFrame, records: Mapping[st
     exchange = {key: _value(run, key) for key in run.arm_keys if key.startswith("distribution.")}
     # The file of the node: that of the contest, or the one on which a file like this is based.
     system = str(run.config["system"]["name"])
-    text = node.read_text() if (node := path.with_name(f"{system}.yaml")).exists() else ""
+    node = path.with_name(f"{system}.yaml")
+    text = bounded.read(node, bounded.MOST_YAML_BYTES).decode() if node.exists() else ""
     base_file = re.search(r"^  - (\w+)@system$", text, re.MULTILINE)
     lines = [
         "# @package _global_",

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from common import bounded_files as bounded
 from train.config import quoted
 
 # Placeholder -> its meaning. A command has them in braces.
@@ -104,14 +105,12 @@ def host_slots(hosts: Sequence[str], ranks_per_node: int) -> str:
 
 def file_keys(path: Path) -> dict[str, object]:
     """Return the keys of a file of a user's program, with its folder as `here`. Raises ValueError naming the file."""
-    import yaml  # only here: every target of make starts with this module
-
     try:
-        keys = yaml.safe_load(path.read_text())
+        keys = bounded.yaml_value(bounded.read(path, bounded.MOST_YAML_BYTES))
     except FileNotFoundError as error:
         raise ValueError(f"PROGRAM={path}: no such file; make scaling WRITE={path} writes a first one") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"PROGRAM={path}: {' '.join(str(error).split())}") from error
+    except (OSError, ValueError) as error:
+        raise ValueError(f"PROGRAM={path}: {getattr(error, 'strerror', None) or error}") from error
     if not isinstance(keys, dict):
         raise ValueError(f"PROGRAM={path}: allowed are lines as  command: mpirun -np {{ranks}} ./solver")
     if unknown := sorted(map(str, keys.keys() - FILE_KEYS.keys())):

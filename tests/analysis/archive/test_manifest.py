@@ -4,6 +4,7 @@ import io
 import lzma
 import os
 import tarfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -60,6 +61,16 @@ def test_a_signature_and_a_manifest_have_the_size_of_one(read, name, most):
     assert len(read(tar(names={name: bytes(most)}) + bytes(most)).outside[name]) == most
     with pytest.raises(TableError, match=f"{name}: it has more than {most / 1e6:g} MB, which no such file has"):
         read(tar(names={name: bytes(most + 1)}))
+
+
+def test_a_pipe_in_place_of_an_archive_or_a_key_is_named(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(TableError, match="neither a regular file nor a folder"):
+        manifest.read_packed(pipe)
+    for use in (manifest.signing_key, partial(manifest.verify, b"", b"")):
+        with pytest.raises(TableError, match=f"SIGN_KEY={pipe}: no"):
+            use(pipe)
 
 
 def test_names_that_differ_in_how_an_accent_is_written(read):

@@ -1,3 +1,4 @@
+import os
 from dataclasses import fields
 
 import pytest
@@ -49,10 +50,11 @@ def test_a_program_is_called_by_its_own_name_and_not_by_its_launchers(command, n
 
 def test_a_file_of_a_program_is_read_as_keys(tmp_path):
     path = tmp_path / "mine.yaml"
-    path.write_text("command: mpirun ./solver\nskip: 3\nfolder: out\n")
+    path.write_text("command: mpirun ./solver\nskip: 3\nfolder: out\nversion: 2026-13-01\neach_rank: true\n")
     folder = str(tmp_path)
     assert program.file_keys(path) == {
         "command": "mpirun ./solver", "skip": 3, "folder": f"{folder}/out", "here": folder,
+        "version": "2026-13-01", "each_rank": True,
     }  # fmt: skip
 
 
@@ -63,11 +65,20 @@ def test_a_file_of_a_program_is_read_as_keys(tmp_path):
         ("comand: x", "comand: no such key; allowed are command, rate"),
         ("just text", "allowed are lines as"),
         ("a: [", "while parsing"),
+        (os.mkfifo, "not a regular file"),
+        ("command: x\n" * 10_000, "more than 0 MB, which no such file has"),
+        ("name: &a x\nversion: *a", "line 1: aliases .* are not read; write the value itself"),
+        ("name: !!int x", "line 1: aliases .* and tags .* are not read"),
+        ("name: " + "[" * 33 + "]" * 33, "line 1: nested more than 32 levels deep"),
+        ("[" * 50_000, "nested more than 32"),
+        ("skip: " + "9" * 5000, "Exceeds the limit"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path, text, problem):
     path = tmp_path / "mine.yaml"
-    if text is not None:
+    if callable(text):
+        text(path)
+    elif text is not None:
         path.write_text(text)
     with pytest.raises(ValueError, match=rf"PROGRAM={path}: .*{problem}"):
         program.file_keys(path)
