@@ -55,10 +55,24 @@ def threads_per_core(cpus: Iterable[int]) -> int:
     return max((sum(int(last[-1]) - int(last[0]) + 1 for last in parts) for parts in ranges), default=1)
 
 
+def bind(cpus: Iterable[int], process: int = 0) -> None:
+    """Bind a process, or a thread, to these CPUs; 0: the calling thread. Raises OSError, which says so."""
+    cores = sorted(cpus)
+    try:
+        os.sched_setaffinity(process, cores)
+    except ProcessLookupError:
+        raise
+    except OSError as error:
+        names = ", ".join(map(str, cores))
+        raise OSError(
+            error.errno, f"cannot bind a process to cores {names} (sched_setaffinity): {error.strerror}"
+        ) from error
+
+
 def use(smt: bool) -> None:
     """Bind this process, and what it starts from now on, to one hardware thread of each of its cores; smt: to all."""
     if not smt:
-        os.sched_setaffinity(0, whole_cores(usable_cores()))
+        bind(whole_cores(usable_cores()))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ import os
 import re
 import stat
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -41,6 +43,16 @@ def open_regular(path: Path, permissions: int) -> BinaryIO:
     Raises OSError, also for a link: in a folder that others may write to it could lead to any file.
     """
     return _regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, "r+b", permissions)
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Name a file in an OSError that names none: those of writing and locking."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def _regular(path: Path | str, flags: int, mode: str, permissions: int = 0) -> BinaryIO:

@@ -9,13 +9,22 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import TextIOWrapper
 from typing import Any, TextIO
 
-# Control characters, which a terminal obeys, without tabs and ends of lines; and those that reverse how text runs.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Control characters, which a terminal obeys, without tabs and ends of lines; those that reverse how text runs
+# (Bidi_Control of Unicode); and what XML 1.0 cannot hold.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 def escaped(text: str) -> str:
     """Return the text with each control character as an escape, as \\x1b."""
     return _CONTROL.sub(lambda character: ascii(character[0])[1:-1], text)
+
+
+def os_error_text(error: OSError) -> str:
+    """Return the file that an OSError names, if any, and its reason."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
 
 
 class Printable:

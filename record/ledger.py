@@ -61,7 +61,7 @@ def append(point: Path, line: Line) -> str:
 
     A last line that a crash cut short is kept, and ended. Raises OSError, also if it is a pipe or a link.
     """
-    with bounded.open_regular(point / NAME, 0o666) as file:
+    with bounded.named(point / NAME), bounded.open_regular(point / NAME, 0o666) as file:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         content = file.read()

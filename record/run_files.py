@@ -19,6 +19,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO
 
+from common import bounded_files as bounded
 from record.kit import ROOT
 from record.schema import RECORD_NAME, Outcome, RecordError, load_outcome
 
@@ -182,13 +183,10 @@ def append(path: Path, content: bytes) -> None:
 
     Raises OSError naming the path.
     """
-    try:
-        with path.open("ab") as file:
-            file.write(content)
-            file.flush()
-            synchronize(file.fileno())
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
+    with bounded.named(path), path.open("ab") as file:
+        file.write(content)
+        file.flush()
+        synchronize(file.fileno())
 
 
 def digest(path: Path, algorithm: str = "sha256") -> str:

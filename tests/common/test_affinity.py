@@ -54,6 +54,18 @@ def test_a_process_is_bound_to_one_thread_of_each_core_unless_it_asks_for_all(to
     assert bound == [[0, 2]]
 
 
+def test_cores_that_a_process_may_not_take_are_named(monkeypatch):
+    def refused(process, cpus):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "sched_setaffinity", refused)
+    text = r"cannot bind a process to cores 0, 2 \(sched_setaffinity\): Operation not permitted"
+    with pytest.raises(OSError, match=text):
+        affinity.bind({2, 0})
+    check = doctor.check_cores(1)
+    assert (check.state, "sched_setaffinity" in check.result) == (doctor.FAILURE, True)
+
+
 # To be filled with the root, the mount point and the controllers.
 V1 = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n32 31 0:29 {} {} rw,relatime - cgroup cgroup rw,{}"
 V2 = "41 31 0:38 / {} rw,nsdelegate shared:4 - cgroup2 cgroup2 rw,nsdelegate"

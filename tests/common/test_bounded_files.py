@@ -37,6 +37,12 @@ def test_what_blocks_or_has_no_end_is_not_read(tmp_path, make, reason):
         bounded.read(tmp_path / "file")
 
 
+def test_an_error_of_writing_names_its_file(tmp_path):
+    with pytest.raises(OSError, match="No space") as raised, bounded.named(tmp_path / "a"):
+        os.write(os.open("/dev/full", os.O_WRONLY), b"x")
+    assert raised.value.filename == str(tmp_path / "a")
+
+
 def test_what_unpacks_to_much_is_not_unpacked():
     packed = gzip.compress(bytes(100_000))
     assert len(packed) < 200

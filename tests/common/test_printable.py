@@ -1,13 +1,15 @@
 import io
 import subprocess
 import sys
+import unicodedata
 from contextlib import nullcontext
+from xml.etree import ElementTree
 
 import pytest
 from rich.live import Live
 from rich.table import Table
 
-from common.printable import Printable, printable_output
+from common.printable import Printable, escaped, os_error_text, printable_output
 from tests.helpers import ROOT
 from train.launch.screen import Terminal
 
@@ -17,7 +19,8 @@ from train.launch.screen import Terminal
     [
         ("\x1b[2J\x1b]0;title\x07", r"\x1b[2J\x1b]0;title\x07"),
         ("a\rb\x9bc\x7f", r"a\rb\x9bc\x7f"),
-        ("a\u202eb", r"a\u202eb"),
+        ("a\u202eb\u061cc", r"a\u202eb\u061cc"),
+        ("\ufffe", r"\ufffe"),
         ("é ± 3 %\tx\n", "é ± 3 %\tx\n"),
         ("\ud800", r"\ud800"),
     ],
@@ -27,6 +30,23 @@ def test_a_terminal_gets_no_control_character(text, expected):
     stream = io.TextIOWrapper(raw, encoding="utf-8", newline="")
     print(text, end="", file=Printable(stream), flush=True)
     assert raw.getvalue().decode() == expected
+
+
+def test_no_character_that_a_terminal_obeys_or_xml_cannot_hold_is_left():
+    """Unicode 15, PropList.txt: Bidi_Control. XML 1.0, production 2."""
+    bidi = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+    kept = [code for code in range(sys.maxunicode + 1) if escaped(chr(code)) == chr(code)]
+    controls = [code for code in kept if unicodedata.category(chr(code)) in ("Cc", "Cs")]
+    assert controls == [ord("\t"), ord("\n")]
+    assert not bidi & {*kept}
+    ElementTree.fromstring("<a>" + "".join(chr(code) for code in kept if chr(code) not in "<&") + "</a>")
+    assert len(kept) == sys.maxunicode + 1 - 2048 - 2 - len(bidi) - (32 - 2 + 33)
+
+
+def test_an_error_without_a_file_names_none():
+    assert os_error_text(OSError(28, "No space left on device")) == "No space left on device"
+    assert os_error_text(OSError(28, "No space left on device", "/data/x")) == "/data/x: No space left on device"
+    assert os_error_text(OSError("timed out")) == "timed out"
 
 
 @pytest.mark.parametrize("live", [False, True])

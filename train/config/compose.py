@@ -168,8 +168,10 @@ def _not_allowed(item: Override) -> str | None:
         return "the kit fills this in; give the values themselves"
     if item.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):
         return "a sweep lists its values: key=1,2 or key=range(1,4)"
-    if _is_group(key) and not item.value():
-        return f"allowed are {', '.join(choices(key))}"
+    if _is_group(key):
+        names = [*item.sweep_string_iterator()] if item.is_sweep_override() else [str(item.value() or "")]
+        if not all(re.fullmatch(r"\w[\w.-]*", name) for name in names):  # a path is no name
+            return f"allowed are {', '.join(choices(key))}"
     return None
 
 

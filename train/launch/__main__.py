@@ -6,7 +6,7 @@ python -m train.launch experiment=weak_scaling nodes=2 model=resnet50,vgg16
 import argparse
 import sys
 
-from common.printable import printable_output
+from common.printable import os_error_text, printable_output
 from train.config.checks import ConfigError
 from train.launch.execute import launch
 from train.launch.plan.make import Options
@@ -20,7 +20,7 @@ def main() -> int:
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
     except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"error: {os_error_text(error)}", file=sys.stderr)
     return 2
 
 

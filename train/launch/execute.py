@@ -35,6 +35,7 @@ from train.launch.supervise.read_again import read_again
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.program import values
 from train.rank import process
+from train.rank.host import loopback_problem
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
 WRONG_INPUT = 2  # exit status
@@ -112,6 +113,9 @@ def check_machine(plan: Plan, console: Console) -> None:
     """Raise ConfigError if an image or a program is missing, or the folder of the records cannot hold them."""
     config = plan.points[0].config
     show_lines(WARNING, check_results(Path(config.results), config.system.trust_others), console)
+    meets_here = config.ranks_of_job > 1 and not (plan.launcher.hosts_apart or config.program)
+    if meets_here and (problem := loopback_problem()):
+        raise ConfigError(f"launcher={plan.launcher.name}: {problem}; ranks of one machine need it: ip link set lo up")
     for point in plan.points:
         containers.image_digest(point.config.container)
         plan.launcher.mpirun(point.config)

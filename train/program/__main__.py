@@ -64,7 +64,7 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
     cores = placement.cores_of_ranks(config, available) if local else [[]] * config.ranks
     names = [hostname if host == "localhost" else host for host in hosts for _ in range(config.ranks_per_node)]
     if local:
-        os.sched_setaffinity(0, {core for rank_cores in cores for core in rank_cores})
+        affinity.bind({core for rank_cores in cores for core in rank_cores})
     if gpus := _gpus(config, hosts):
         os.environ |= {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # NVML's numbers
     os.environ.setdefault("OMP_NUM_THREADS", str(config.threads_per_rank or 1))

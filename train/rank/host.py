@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
@@ -17,6 +18,7 @@ _SPEED_FLAGS = (
     "amx_tile", "amx_int8", "amx_bf16", "amx_fp16",
 )  # fmt: skip
 BF16_FLAGS = ("avx512_bf16", "amx_bf16")  # either of them multiplies bfloat16 in hardware
+_LOOPBACK_WITHIN_S = 5.0
 _NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")  # the last number of a text, with the text before and after it
 
 
@@ -135,3 +137,13 @@ def hosts_by_text(texts: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     for host, text in texts:
         hosts[text].append(host)
     return {text: folded(names) for text, names in hosts.items()}
+
+
+def loopback_problem() -> str:
+    """Return why processes of this host cannot reach each other at 127.0.0.1; "" if they can."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            socket.create_connection(listener.getsockname(), _LOOPBACK_WITHIN_S).close()
+    except OSError as error:
+        return f"no connection from this machine to itself, at 127.0.0.1: {error.strerror or error}"
+    return ""

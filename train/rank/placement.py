@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from common import affinity
 from record import protocol
 from train.config.schema import RunConfig
 
@@ -122,7 +123,7 @@ def shared_on_a_host(ranks: Iterable[tuple[str, Sequence[int], int]]) -> bool:
 
 def bind(cores: Sequence[int]) -> None:
     """Bind this process, and every thread that it starts from now on, to `cores`; OpenMP gets as many threads."""
-    os.sched_setaffinity(0, cores)
+    affinity.bind(cores)
     os.environ["OMP_NUM_THREADS"] = str(len(cores))
 
 
@@ -130,7 +131,7 @@ def move(cores: Sequence[int]) -> None:
     """Bind all threads of this process to `cores` from now on."""
     for thread in Path("/proc/self/task").iterdir():
         with contextlib.suppress(ProcessLookupError):  # it has ended
-            os.sched_setaffinity(int(thread.name), cores)
+            affinity.bind(cores, int(thread.name))
 
 
 def addresses() -> dict[str, str]:

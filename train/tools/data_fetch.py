@@ -50,7 +50,7 @@ def parse_checksum(text: str) -> tuple[str, str]:
     digits = digits.lower()
     if len(digits) != _LENGTHS.get(algorithm) or set(digits) - set("0123456789abcdef"):
         raise ConfigError(
-            f"--checksum {text}: allowed are "
+            f"CHECKSUM={text}: allowed are "
             + ", ".join(f"{name}: and {length} hexadecimal digits" for name, length in _LENGTHS.items())
         )
     return algorithm, digits
@@ -84,7 +84,7 @@ def download(url: str, target: Path, checksum: str | None, pause_s: float = _PAU
         part.unlink()
         raise ConfigError(
             f"{url}: its {size:,} bytes have {difference}. Removed: it is damaged, or another file. Try again, or give "
-            "--checksum if a newer one is published"
+            "CHECKSUM= if a newer one is published"
         )
     else:
         print(f"{target.name}: {checksum} verified")
@@ -145,8 +145,9 @@ def _transfer(url: str, part: Path) -> None:
         total = None if response.length is None else begin + response.length  # None: not known
         if total is not None:
             _check_room(part.parent, total - begin, "fetch")
+        most = total if total is not None else begin + shutil.disk_usage(part.parent).free // 2
         with part.open("ab" if begin else "wb") as file:
-            done = _copy(response, file, begin, total)
+            done = _copy(response, file, begin, total, most)
         if total is not None and done < total:
             raise OSError(f"connection closed after {done:,} of {total:,} bytes")
 
@@ -171,14 +172,22 @@ def _request(url: str, part: Path) -> http.client.HTTPResponse | None:
         raise ConfigError(f"{url}: the server answers {error.code} {error.reason}") from error
 
 
-def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total: int | None) -> int:
-    """Return the size of the file after the response is appended to its first `begin` bytes; shows the progress."""
+def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total: int | None, most: int) -> int:
+    """Return the size of the file after the response is appended to its first `begin` bytes; shows the progress.
+
+    Raises ConfigError if it gets more than `most` bytes: the server does not say how many it will send.
+    """
     terminal = sys.stderr.isatty()
     done, started = begin, time.monotonic()
     shown_at = started
     while chunk := response.read1(_CHUNK_BYTES):  # what is here: an interruption keeps it
         file.write(chunk)
         done += len(chunk)
+        if done > most:
+            raise ConfigError(
+                f"{response.url}: the server does not say how long this file is, and half of what was free in "
+                f"{Path(file.name).parent} is full ({most / 1e9:.1f} GB); there would be no room to unpack it"
+            )
         now = time.monotonic()
         if now - shown_at > (1.0 if terminal else 10.0):
             shown_at = now

@@ -160,6 +160,14 @@ def check_own_name() -> Check:
     return Check("own name", OK, f"{name} is {', '.join(addresses)}")
 
 
+def check_loopback() -> Check:
+    """Check whether processes of this machine can reach each other at 127.0.0.1."""
+    from train.rank.host import loopback_problem
+
+    problem = loopback_problem()
+    return _check("loopback", not problem, problem or "127.0.0.1 answers", "sudo ip link set lo up")
+
+
 def check_disk(needed_gib: float) -> Check:
     """Check whether the kit's file system has this much free space."""
     free_gib = shutil.disk_usage(ROOT).free / 2**30
@@ -225,6 +233,10 @@ def check_cores(ranks: int) -> Check:
     from common import affinity
 
     cpus = affinity.usable_cores()
+    try:
+        affinity.bind(os.sched_getaffinity(0))
+    except OSError as error:
+        return Check("cores", FAILURE, str(error.strerror), "run it where processes may choose their cores")
     cores = len(affinity.whole_cores(cpus))
     threads = f" ({len(cpus)} hardware threads; system.smt=true uses all)" if len(cpus) > cores else ""
     quota = affinity.cpu_quota()
@@ -322,6 +334,7 @@ def before_run(ranks: int, container: str, device: str, image: str | None) -> It
     else:
         yield check_container(container, device, image)
     yield check_own_name()
+    yield check_loopback()
     yield check_cores(ranks)
     yield check_precisions()
     yield check_energy()

@@ -10,6 +10,7 @@ import time
 import urllib.request
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
@@ -124,6 +125,15 @@ def test_a_download_that_is_not_the_file_is_reported_and_nothing_is_left(server,
     with pytest.raises(ConfigError, match=problem):
         data_fetch.download(server.url, tmp_path / "data", "md5:" + "0" * 32, pause_s=0)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_unknown_length_takes_at_most_half_of_the_room(server, tmp_path, monkeypatch):
+    server.headers = {"Content-Length": "unknown"}
+    monkeypatch.setattr(data_fetch.shutil, "disk_usage", lambda folder: SimpleNamespace(free=2 * len(server.content)))
+    data_fetch.download(server.url, tmp_path / "data", None, pause_s=0)
+    monkeypatch.setattr(data_fetch.shutil, "disk_usage", lambda folder: SimpleNamespace(free=len(server.content)))
+    with pytest.raises(ConfigError, match="the server does not say how long this file is, and half of what was free"):
+        data_fetch.download(server.url, tmp_path / "other", None, pause_s=0)
 
 
 def test_a_server_that_sends_nothing_is_dropped_and_the_part_is_kept(server, tmp_path):

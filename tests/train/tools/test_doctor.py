@@ -8,6 +8,8 @@ from collections import namedtuple
 import pytest
 
 from common import affinity
+from tests.helpers import ROOT
+from tests.helpers.needs import needs
 from tests.helpers.programs import write_program
 from train.launch import cgroups
 from train.rank import counters, gpus, host
@@ -158,6 +160,22 @@ def test_more_ranks_than_cores_is_a_warning():
     check, quotas = doctor.check_cores(cores + 1), cgroups.find()
     assert check.state == (doctor.WARNING if isinstance(quotas, str) else doctor.OK)
     assert (quotas if isinstance(quotas, str) else "nodes are emulated by cgroup") in check.result
+
+
+def test_loopback_answers_here():
+    assert doctor.check_loopback().state == doctor.OK
+
+
+@pytest.mark.slow
+@needs("unshare", root=True)
+@pytest.mark.parametrize("before", ["", "ip link set lo up; ip address flush dev lo; "])
+def test_a_machine_without_loopback_is_named(before):
+    lines = "from train.tools import doctor; print(doctor.check_loopback())"
+    command = ["unshare", "--net", "sh", "-c", f'{before}exec "$0" -c "{lines}"', sys.executable]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "FAILURE" in done.stdout
+    assert "no connection from this machine to itself, at 127.0.0.1: " in done.stdout
+    assert "ip link set lo up" in done.stdout
 
 
 def test_hardware_threads_are_no_cores(monkeypatch):

@@ -64,10 +64,11 @@ def alone(folder: Path) -> Iterator[None]:
         holder = _holder(file.read())
         if not locked or (holder and _lives(holder, file, folder)):
             raise ConfigError(_refusal(folder, holder))
-        file.seek(0)
-        file.truncate()
-        file.write(msgspec.json.encode(Holder.this_process()))
-        file.flush()
+        with bounded.named(folder / _NAME):
+            file.seek(0)
+            file.truncate()
+            file.write(msgspec.json.encode(Holder.this_process()))
+            file.flush()
         try:
             with _touched(file.fileno()):
                 yield
