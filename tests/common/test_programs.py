@@ -20,8 +20,8 @@ def test_the_output_of_a_program_is_text_whatever_its_bytes():
     assert (done.returncode, done.stdout, done.stderr) == (3, "a\ufffd", "why\n")
 
 
-# Programs that take as long as there is data to check or to upload.
-_WITHOUT_END = {"train/launch/plan/checks.py", "train/tracking/mirror.py"}
+# Programs that take as long as there is data to check or to upload, or commands to evaluate.
+_WITHOUT_END = {"train/launch/plan/checks.py", "train/tracking/mirror.py", "analysis/commands/evaluate.py"}
 
 
 def test_every_program_that_is_waited_for_has_a_time_limit():
