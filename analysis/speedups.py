@@ -212,6 +212,11 @@ def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
     return [*single, *launches.values()]
 
 
+def by_record(rows: pd.DataFrame, column: str) -> list[list[float]]:
+    """Return the values of a column by the record that they are from, as of its rounds."""
+    return [values.tolist() for _, values in rows.groupby("record", sort=False)[column]]
+
+
 _CURVE = ["size", "n", "launches"]
 _CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
 _CURVE += ["numbers"]

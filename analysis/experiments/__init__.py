@@ -46,8 +46,7 @@ def point_energy(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Number]:
 def joules(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> Launches:
     """Return the joules of an image in each round or launch of a point."""
     rows = speedups.rows_of_point(local, runs)
-    launches = rows[rows["quantity"].eq(quantity)].groupby("record", sort=False)["value"]
-    return [values.tolist() for _, values in launches]
+    return speedups.by_record(rows[rows["quantity"].eq(quantity)], "value")
 
 
 def step_times(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from analysis import labels, metrics
 from analysis.documents import Document, NumberField, about, filled
+from analysis.speedups import by_record
 from analysis.stats import Number, repeats, significant
 from analysis.stats.repeats import singles
 from common.terminal import text_table
@@ -77,11 +78,11 @@ def answer(local: pd.DataFrame) -> list[AllreducePoint]:
 
 
 def _time(runs: pd.DataFrame) -> Number:
-    return repeats.arithmetic_mean([runs["time_s"].tolist()])
+    return repeats.arithmetic_mean(by_record(runs, "time_s"))
 
 
 def _bandwidth(runs: pd.DataFrame) -> Number:
-    return repeats.harmonic_mean([runs["rate"].tolist()])
+    return repeats.harmonic_mean(by_record(runs, "rate"))
 
 
 def rows(local: pd.DataFrame) -> pd.DataFrame:

@@ -5,6 +5,7 @@ With page/ this is the only package that imports Matplotlib; it draws numbers th
 
 import functools
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -113,7 +114,8 @@ class Kind:
 
     def entry(self, experiment: str, over: str = "", **where: Any) -> Entry:
         """Return the figure of this kind of an experiment. over: ends its id, beside a figure over another axis."""
-        id = "-".join(filter(None, (LOCAL, experiment.replace("_", "-"), self.name, over)))
+        name = re.sub(r"[^A-Za-z0-9]+", "-", experiment)  # it is in a file's name, and a record may be anybody's
+        id = "-".join(filter(None, (LOCAL, name, self.name, over)))
         local = {"experiment": experiment, **where, **self.where}
         return Entry(id, self.draw, local=local, reads_records=self.reads_records, texts=self.key)
 

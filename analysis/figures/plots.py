@@ -298,7 +298,7 @@ def means(runs: pd.DataFrame, value: str, over: str, line: Line, scaling: bool =
 
     scaling: shared cores distort the value; such points are hollow.
     """
-    at = {float(str(x)): arithmetic_mean([rows[value].tolist()]) for x, rows in runs.groupby(over)}
+    at = {float(str(x)): arithmetic_mean(speedups.by_record(rows, value)) for x, rows in runs.groupby(over)}
     shared = controls.invalid(runs).groupby(runs[over]).any().tolist() if scaling else ()
     values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
     label = f"{line.label}, {labels.n_range(e.n for e in at.values())}"

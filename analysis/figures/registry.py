@@ -1,7 +1,9 @@
 """All figures: those of the reports, and those that fit the quantities and axes of the local records."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pandas as pd
 
@@ -20,12 +22,17 @@ REPORTS = (hacksa, osu, bnl, spreadsheet, msoe)
 def figures(local: pd.DataFrame) -> dict[str, Entry]:
     """Return the figures by id: those of the reports in order, then those of each experiment in the local table.
 
-    Raises ValueError where two figures have one id.
+    Raises ValueError where two figures of reports have one id.
     """
-    entries = [entry for report in REPORTS for entry in report.FIGURES] + experiment_figures(local)
+    entries = [entry for report in REPORTS for entry in report.FIGURES]
     if twice := sorted(id for id, n in Counter(entry.id for entry in entries).items() if n > 1):
         raise ValueError(f"two figures are called {', '.join(twice)}")
-    return {entry.id: entry for entry in entries}
+    by_id = {entry.id: entry for entry in entries}
+    for entry in experiment_figures(local):
+        ids = (f"{entry.id}-{n}" if n > 1 else entry.id for n in itertools.count(1))  # a-b and a_b may be experiments
+        id = next(id for id in ids if id not in by_id)
+        by_id[id] = replace(entry, id=id)
+    return by_id
 
 
 def experiment_figures(local: pd.DataFrame) -> list[Entry]:

@@ -98,7 +98,7 @@ def _side_by_side(points: Points) -> Figure:
     ticks: list[str] = []
     for y, ((model, _), rows) in enumerate(series):
         rates = rows["rate"].tolist()
-        mean = repeats.harmonic_mean([rates])
+        mean = repeats.harmonic_mean(speedups.by_launch(rows, "rate"))
         _row(axes, y, rates, mean, model, "white" if rows["cores_shared"].any() else plots.colour(model))
         plots.mark_bounds(axes, point_bounds(points.local, rows), y)
         ticks.append("\n".join([f"{labels.name(model)}, n={mean.n}", *labels.distinctions(rows, runs)]))

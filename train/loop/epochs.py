@@ -22,6 +22,7 @@ from record.schema import Epoch
 from train.loop.learner import Learner
 from train.loop.timed_steps import Batches, NotFinite, Steps, finite_losses, run_steps
 from train.predictions import Predictions
+from train.rank import environment
 from train.task import Context
 
 _MAX_CHECKPOINTS = 2
@@ -161,6 +162,12 @@ def _evaluated(context: Context, learner: Learner, progress: Progress, predictio
 class _Head:
     progress: Progress
     fingerprint: str  # of the samples it was trained on
+    code: str = ""  # as `_code`
+
+
+def _code() -> str:
+    """Return a digest of the kit's files and of the versions of packages: a record is of one code."""
+    return files.source_digest({**files.source_files(), **environment.versions()})
 
 
 _decoder = msgspec.json.Decoder(_Head)
@@ -175,7 +182,7 @@ def save_checkpoint(folder: Path, progress: Progress, variables: Sequence[tf.Var
     Raises OSError naming the file.
     """
     path = folder / f"epoch-{len(progress.epochs):05d}.npz"
-    head = np.frombuffer(msgspec.json.encode(_Head(progress, fingerprint)), np.uint8)
+    head = np.frombuffer(msgspec.json.encode(_Head(progress, fingerprint, _code())), np.uint8)
     arrays: dict[str, Any] = {_HEAD: head, **{str(n): variable.numpy() for n, variable in enumerate(variables)}}
     with files.whole_file(path) as file:
         np.savez(file, **arrays)
@@ -197,6 +204,9 @@ def restore_checkpoint(folder: Path, variables: Sequence[tf.Variable], fingerpri
             continue
         if head.fingerprint != fingerprint:
             notes.append(f"{path}: of a run on other samples, not used")
+            continue
+        if head.code != _code():
+            notes.append(f"{path}: of other code of the kit or other versions of packages, not used")
             continue
         shapes = [value.shape for value in values]
         if shapes != [tuple(variable.shape) for variable in variables]:

@@ -225,7 +225,10 @@ class Channel:
         self._own, self._other = (b"connect", b"accept") if is_caller else (b"accept", b"connect")
 
     def send(self, message: bytes) -> None:
-        """Send a message, of MAX_BYTES at most. Raises OSError if the other end is gone."""
+        """Send a message. Raises OSError if the other end is gone, ConfigError if it has more than MAX_BYTES."""
+        if len(message) > MAX_BYTES:
+            size = f"{len(message) / 1e6:.0f} MB for another rank; at most {MAX_BYTES / 1e6:.0f} MB are sent at once"
+            raise ConfigError(f"this rank has {size}; measure fewer steps, or record usage less often")
         code = self._code(self._own, self._sent, message)
         self.socket.sendall(len(message).to_bytes(_LENGTH_BYTES, "big") + message + code)
         self._sent += 1

@@ -60,6 +60,16 @@ def test_points_and_their_table_worked_by_hand(results):
     assert allreduce.by_size(table).endswith(" 500 ms 2")
 
 
+def test_the_mean_of_launches_has_the_interval_between_launches(results):
+    for repeat, time_s in enumerate((1.0, 2.0, 3.0, 4.0, 5.0, 6.0)):
+        add(results, {MIB: [[time_s]] * 2}, repeat=repeat)
+    (point,) = allreduce.answer(local_table(results))
+    time = point.allreduce_s
+    # Mean 3.5, standard deviation 1.8708, Student's t with 5 degrees of freedom 2.5706.
+    half = 2.5706 * 1.8708 / 6**0.5
+    assert (time.value, time.low, time.high) == pytest.approx((3.5, 3.5 - half, 3.5 + half), rel=1e-4)
+
+
 def test_on_gpus_nccl_carries_what_horovod_was_built_for(results):
     add(results, {1024: [[0.02]] * 2}, device="gpu")
     assert set(local_table(results)["operations"]) == {"nccl"}

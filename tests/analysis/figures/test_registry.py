@@ -66,6 +66,14 @@ def test_two_figures_of_one_id_are_an_error(monkeypatch):
         registry.figures(Study().local)
 
 
+def test_experiments_whose_names_differ_in_punctuation_alone_have_their_figures(results):
+    for name in ("a-b", "a_b", "a b"):
+        results.add(experiment=name, swept={"nodes": 1})
+    entries = registry.figures(results.table())
+    shown = {id: entry.local["experiment"] for id, entry in entries.items() if id.startswith("own-") and "throu" in id}
+    assert shown == {"own-a-b-throughput": "a b", "own-a-b-throughput-2": "a-b", "own-a-b-throughput-3": "a_b"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("id", [*REPORTS, *sorted(id for id in EXPERIMENT_FIGURES if not id.startswith(ALIKE))])
 def test_every_figure_is_one_column_wide_and_holds_all_it_draws(id, study, figures):

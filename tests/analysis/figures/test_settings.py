@@ -46,6 +46,16 @@ def test_series_without_an_axis_stand_side_by_side(results):
 
 
 @pytest.mark.slow
+def test_the_bar_of_launches_side_by_side_is_the_interval_between_them(results):
+    """Steps of 0.5 to 1.0 s, in the mean 0.75 +- 2.5706 x 0.18708 / sqrt(6) s, of 8 images."""
+    for repeat in range(6):
+        results.add(experiment="mine", swept={"optimizer": "sgd"}, repeat=repeat, step_s=0.5 + repeat / 10)
+    figure = draw("own-mine-throughput", results.table())
+    bars = [tuple(line.get_xdata()) for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
+    assert pytest.approx((8 / (0.75 + 0.19633), 8 / (0.75 - 0.19633)), rel=1e-4) in bars
+
+
+@pytest.mark.slow
 def test_a_node_that_is_divided_shows_its_ranks_and_threads(results):
     for ranks in (1, 2):
         results.add(

@@ -123,6 +123,19 @@ def test_the_last_two_checkpoints_are_kept_and_the_newest_is_restored(save_check
     assert raised.value.filename == str(folder / "epoch-00001.npz")
 
 
+@pytest.mark.parametrize("changed", ["source_files", "versions"])
+def test_training_is_not_resumed_by_other_code(save_checkpoints, monkeypatch, changed):
+    folder = save_checkpoints(2)
+    module = {"source_files": epochs.files, "versions": epochs.environment}[changed]
+    same = getattr(module, changed)()
+    monkeypatch.setattr(module, changed, lambda: {**same, "another": "1"})
+    progress, values, notes = restore(folder)
+    assert (progress.epochs, values) == ((), [0.0, 0])
+    assert [note.partition(": ")[2] for note in notes] == [
+        "of other code of the kit or other versions of packages, not used"
+    ] * 2
+
+
 @pytest.mark.parametrize("damage", ["truncated", "a flipped bit", "empty"])
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(save_checkpoints, damage):
     folder = save_checkpoints(2)

@@ -132,6 +132,14 @@ def test_messages_are_received_whole_and_in_order(channels, size):
     assert left.receive() == b"thanks"
 
 
+def test_a_message_that_the_other_end_would_refuse_is_not_sent(tcp, channels, monkeypatch):
+    monkeypatch.setattr(connections, "MAX_BYTES", 10**6)
+    with pytest.raises(ConfigError, match="this rank has 2 MB for another rank; at most 1 MB are sent at once"):
+        channels[0].send(bytes(2 * 10**6))
+    channels[0].send(b"a smaller one")
+    assert channels[1].receive() == b"a smaller one"
+
+
 @pytest.mark.parametrize(
     ("announced", "content", "problem"),
     [

@@ -1,7 +1,7 @@
 """Start the rank groups of a job at the same time, each by a separate command, and end all when one fails.
 
-When all have ended it prints their output, each line with its group in front. If groups fail, the last lines name them,
-with their exit status.
+It prints their output as it comes, each line with its group in front. If groups fail, the last lines name them, with
+their exit status.
 """
 
 import argparse
@@ -12,14 +12,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from typing import TextIO
+from typing import BinaryIO
 
 from record import protocol
 
+_LOOK_EVERY_S = 1.0
 GRACE_S = 30.0  # a group's command may notice later than the other groups that a rank of it has died
 _FAILED = "group {group} failed with exit status {code}"
 _FAILED_PATTERN = re.compile(r"^group (?P<group>\d+) failed with exit status (?P<code>\d+)$", re.MULTILINE)
@@ -55,12 +57,12 @@ def _prefix(group: int) -> str:
     return f"[group {group}] "
 
 
-def _start(group: int, command: Command, output: TextIO) -> subprocess.Popen[bytes]:
+def _start(group: int, command: Command, output: BinaryIO) -> subprocess.Popen[bytes]:
     env = {**os.environ, protocol.RANK_GROUP: str(group), protocol.FIRST_RANK: str(command.first_rank)}
     return subprocess.Popen(command.argv, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
 
 
-def _run(commands: Sequence[Command], outputs: Sequence[TextIO], statuses: dict[int, int]) -> None:
+def _run(commands: Sequence[Command], outputs: Sequence[BinaryIO], statuses: dict[int, int]) -> None:
     """Run the commands to their end; when one fails, the others are ended some time after it.
 
     statuses: gets the exit status of each group that fails by itself, as a shell gives it, in the order of failure.
@@ -95,21 +97,41 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with ExitStack() as files:
         # No pipes: a process that remains of a group would hold its pipe open.
-        outputs = [files.enter_context(tempfile.TemporaryFile("w+", errors="replace")) for _ in commands]
-        try:
+        outputs = [files.enter_context(tempfile.TemporaryFile()) for _ in commands]
+        with _printed(outputs):
             _run(commands, outputs, statuses)
-        finally:
-            _print(outputs, statuses)
+    for group, code in statuses.items():
+        print(_FAILED.format(group=group, code=code))
     return next(iter(statuses.values()), 0)
 
 
-def _print(outputs: Sequence[TextIO], statuses: Mapping[int, int]) -> None:
-    for group, output in enumerate(outputs):
-        output.seek(0)
-        for line in output:
-            print(_prefix(group) + line.rstrip("\n"))
-    for group, code in statuses.items():
-        print(_FAILED.format(group=group, code=code))
+@contextmanager
+def _printed(outputs: Sequence[BinaryIO]) -> Iterator[None]:
+    """Print the whole lines that come into these files while the context lasts, and at its end all the rest."""
+    ended, offsets = threading.Event(), [0] * len(outputs)
+
+    def print_new(end: bytes) -> None:
+        for group, output in enumerate(outputs):
+            # The groups write at the position of the same open file, which this reading leaves as it is.
+            new = os.pread(output.fileno(), os.fstat(output.fileno()).st_size - offsets[group], offsets[group])
+            lines = new[: new.rfind(end) + 1] if end else new
+            offsets[group] += len(lines)
+            for line in lines.decode(errors="replace").splitlines():
+                print(_prefix(group) + line)
+        sys.stdout.flush()
+
+    def follow() -> None:
+        while not ended.wait(_LOOK_EVERY_S):
+            print_new(b"\n")
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        print_new(b"")
 
 
 if __name__ == "__main__":

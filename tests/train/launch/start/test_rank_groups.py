@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from tests.helpers.kit import wait_for
 from train.launch.start import rank_groups
 from train.launch.start.rank_groups import Command
 
@@ -51,13 +50,11 @@ def test_a_group_that_fails_after_another_is_named_too(tmp_path):
     assert [group[:2] for group in rank_groups.failed(done.stdout)] == [(0, 1), (1, 9)]
 
 
-def test_sigterm_ends_all_groups_whose_output_is_kept(tmp_path):
-    begun = (
-        f"import pathlib, time; print('begun', flush=True); pathlib.Path('{tmp_path}/begun').touch(); time.sleep(600)"
-    )
+def test_output_is_printed_as_it_comes_and_sigterm_ends_all_groups():
+    begun = "print('begun\\nthe rest, without an end of the line', end='', flush=True); import time; time.sleep(600)"
     argv = rank_groups.argv(sys.executable, [python(begun)])
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as child:
-        wait_for((tmp_path / "begun").exists)
+        assert child.stdout.readline() == "[group 0] begun\n"  # at once: a launch of hours is followed in its log
         child.send_signal(signal.SIGTERM)
-        assert child.communicate(timeout=300)[0] == "[group 0] begun\n"
+        assert child.communicate(timeout=300)[0] == "[group 0] the rest, without an end of the line\n"
     assert child.returncode == 128 + signal.SIGTERM
