@@ -42,7 +42,8 @@ NOT_MEASURED = frozenset(
         *("container.image", "container.mpi_home"),
         *("program.name", "program.rate", "program.time", "program.time_of", "program.unit", "program.scaling"),
         *("program.pick", "program.skip", "program.decimal", "program.each_rank", "program.version"),
-        *("program.problem", "program.folder", "program.here", "program.confirmed", "system.name", "system.emulate"),
+        *("program.problem", "program.folder", "program.here", "program.confirmed", "program.file"),
+        *("program.exit_status", "system.name", "system.emulate"),
         *("system.trust_others", "system.account", "system.longest_s", "system.remark"),
     )
 )

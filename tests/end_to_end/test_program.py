@@ -247,6 +247,23 @@ def test_a_program_that_never_ends_is_ended_at_a_line_and_has_its_file(tmp_path)
     assert not command_lines(str(script))
 
 
+def test_a_number_in_a_file_of_a_program_that_exits_with_3_and_takes_all_cores_is_read(tmp_path):
+    (tmp_path / "run.sh").write_text(
+        'echo "rate: $OMP_NUM_THREADS.5 of $1 cores, by $(command -v horovodrun)" > out; exit 3'
+    )
+    keys = "program.file=out program.exit_status=3 program.scaling=strong"
+    args = f"ARGS=measure.repeats=1 measure.budget_s=1 tracking=none {keys}"
+    variables = ["NODES=2", f"COMMAND=bash {tmp_path}/run.sh {{cores}}", f"RESULTS={tmp_path / 'results'}"]
+    run(*launch_command("scaling", [*variables, "RATE=rate: {rate}", args]), variables={"PATH": "/usr/bin:/bin"})
+    lines = sorted(record.printed.text for record in records(tmp_path / "results") if record.printed)
+    cores = len(os.sched_getaffinity(0)) // 2
+    horovodrun = ROOT / ".venv/bin/horovodrun"
+    assert lines == [f"rate: {n}.5 of {n} cores, by {horovodrun}" for n in (cores, 2 * cores)]
+    without = args.replace(keys, "program.scaling=strong")
+    output = run(*launch_command("scaling", [*variables[:2], f"RESULTS={tmp_path / 'b'}", "RATE={rate}", without]))[1]
+    assert "exit status 3; if that is a success: ARGS=program.exit_status=3" in output
+
+
 def test_a_mistyped_command_stops_before_anything_is_measured(tmp_path):
     variables = make_variables(tmp_path, "", "no_such_program {{ranks}}", "ARGS=program.scaling=weak tracking=none")
     status, output = launch(variables)

@@ -1,9 +1,10 @@
 """The rate that a user's program printed: what a pattern finds in its output, else the line of a known log.
 
-A pattern is a regular expression in which `{rate}` or `{time}` stands for a number as programs print it: 1,234.5, 1.2k,
-1.2e+03, 12,5 or, for a time, 0:01:30. Where a number has two readings, the error asks which one is right.
+A pattern is a regular expression in which `{rate}` or `{time}` stands for a number as programs print it
+(train/config/numbers.py). Where a number has two readings, the error asks which one is right.
 """
 
+import math
 import re
 import statistics
 from collections import Counter
@@ -13,6 +14,8 @@ from typing import Any
 
 from common import logs
 from record.schema import PrintedRate
+from train.config import numbers
+from train.config.numbers import NumberError, Quantity
 
 PICKS: dict[str, Callable[[Sequence[float]], float]] = {
     "last": lambda rates: rates[-1],
@@ -20,30 +23,14 @@ PICKS: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.harmonic_mean,  # of rates over equal work
     "sum": sum,  # of ranks that print a rate each
 }
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_TIME_WORDS = {
-    "ms": "msec milliseconds",
-    "s": "sec secs second seconds",
-    "min": "mins minute minutes",
-    "h": "hr hrs hour hours",
-}
-_TIME_NAMES = {word: unit for unit, words in _TIME_WORDS.items() for word in words.split()}
-_TIMES = "|".join(sorted({*_SECONDS, *_TIME_NAMES}, key=len, reverse=True))
-# Atomic, and not after a digit: no expression around it can take a part of a number.
-_NUMBER = (
-    r"(?<![\d])(?<!\d[.,])(?>[-+]?(?:\d+(?:[.,]\d+)*|[.,]\d+)(?:[eE][-+]?\d+)?(?:\s?[kKMGT]\b(?!/))?|(?i:nan|inf)\b)"
+PLACEHOLDERS = {"{rate}": f"(?P<rate>{numbers.ANY})", "{time}": f"(?P<time>{numbers.ANY}{numbers.TIME_UNIT})"}
+# A word on the line by which its number may be that of a rank alone.
+_ONE_RANK = re.compile(
+    r"(?i)(?:/|\bper[ -])(?:rank|gpu|cpu|core|device|proc(?:ess)?|worker|node|chip|thread)\b"
+    r"|\b(?:rank|gpu|device|process|worker)\W{0,2}\d"
 )
-_CLOCK = r"(?<![\d:])(?>(?:\d+:)?\d+:\d\d(?:\.\d+)?)"
-_TOKEN = re.compile(rf"{_CLOCK}|{_NUMBER}")
-PLACEHOLDERS = {"{rate}": f"(?P<rate>{_NUMBER})", "{time}": f"(?P<time>{_CLOCK}|{_NUMBER})"}
-_PREFIXES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_UNIT = re.compile(
-    r"[ \t]*([^\W\d_]+(?:-[^\W\d_]+)*(?:[ ]?(?:/|per)[ ]?[^\W\d_]+)?)?"
-    r"(?:[ ]?(?:/|per)[ ]?(?P<each>rank|gpu|cpu|core|device|process|worker)\b)?",
-    re.I,
-)
-_IS_TIME = re.compile(rf"(?:{_TIMES})(?:\s?(?:/|per)\s?\w+)?", re.I)
-_COUNTS_STEPS = re.compile(r"(?:it|iters?|iterations?|(?:time)?steps?|batch|batches)/s", re.I)
+_RATE_LABEL = re.compile(r"(?i)throughput|per sec|/s\b|/sec|speed|(?<!learning )\brate\b|perf")
+_TIME_LABEL = re.compile(r"(?i)(?:\b|_)(?:time|elapsed|real|took)[ :=]*(?:of )?$")
 
 
 class RateError(ValueError):
@@ -60,7 +47,7 @@ class Reading:
         pick: one of `PICKS`, where several rates are printed.
         skip: how many of the first ones are left out, as warm-up.
         decimal: the decimal mark, which tells 1,234 from 1.234.
-        each_rank: what is printed is the rate of one rank.
+        each_rank: what is printed is the rate of one rank; None: not stated.
         ranks, step_work: the ranks of the job; and the work of one step, or of one run, of all of them.
         work_unit: what `step_work` counts.
     """
@@ -71,7 +58,7 @@ class Reading:
     pick: str | None = None
     skip: int = 0
     decimal: str | None = None
-    each_rank: bool = False
+    each_rank: bool | None = None
     ranks: int = 1
     step_work: float = 1.0
     work_unit: str = "steps"
@@ -79,10 +66,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class _PrintedNumber:
-    value: float
+    rate: float  # of the whole job
     unit: str
-    text: str  # the line
-    of_step: bool = False  # a time, or a number of steps a second
+    number: str  # as read, with its unit
+    line: str
+    time_s: float | None = None  # if it is that of a step or a run
 
 
 def problem(rate: str | None, time: str | None) -> str:
@@ -107,115 +95,109 @@ def _expression(pattern: str) -> str:
     return pattern
 
 
-def printed_rate(output: str, reading: Reading) -> PrintedRate:
-    """Return the rate of the whole job that a program printed. Raises RateError."""
-    text = logs.without_escapes(output)
+def printed_rate(output: str, reading: Reading, running_s: float = math.inf, command: str = "") -> PrintedRate:
+    """Return the rate of the whole job that a program printed. Raises RateError.
+
+    running_s: how long it ran; no time of a part is longer. command: no number of it is proposed.
+    """
+    text = re.sub(r"\r\n?", "\n", logs.without_escapes(output))
     pattern = reading.rate or reading.time
-    if pattern:
-        kind, every = ("RATE" if reading.rate else "TIME"), _matches(text, reading)
-    else:
-        kind, every, reading = _known(text, reading)
+    try:
+        if pattern:
+            kind, every = ("RATE" if reading.rate else "TIME"), _matches(text, reading)
+        else:
+            kind, every, reading = _known(text, reading)
+    except NumberError as error:
+        raise RateError(str(error)) from error
     if not every:
-        raise RateError(_no_rate(text, pattern))
-    numbers = every[reading.skip :]
-    if not numbers:
+        raise RateError(_no_rate(text, pattern, command))
+    counted = every[reading.skip :]
+    if not counted:
         raise RateError(f"{_count(every)} printed, and program.skip={reading.skip} leaves out all of them")
-    if len(units := {one.unit for one in numbers}) > 1:
-        raise RateError(f"rates in different units were printed, {' and '.join(sorted(units))}; match one of them")
-    rates = [_rate(one, reading) for one in numbers]
-    value = _picked(rates, numbers, reading)
-    unit = f"{reading.work_unit}/s" if numbers[0].of_step else numbers[0].unit
-    if reading.rate and reading.unit:
-        unit = reading.unit
-    number = f"{numbers[-1].value:g} {numbers[-1].unit}".strip()
-    return PrintedRate(value, numbers[-1].text, kind, unit=unit, count=len(rates), number=number)
+    if len(units := {one.unit for one in counted}) > 1:
+        which = " and ".join(sorted(units))
+        raise RateError(f"rates in different units were printed, {which}; ARGS=program.unit= with one of them converts")
+    for one in counted:
+        if not 0 < one.rate < math.inf:
+            raise RateError(f"{one.number} was printed, must be above 0: {one.line}")
+        if one.time_s and one.time_s > running_s + _CLOCK_ERROR_S:
+            raise RateError(f"{one.number} is more than the {running_s:.3g} s that the launch ran: {one.line}")
+    value, last = _picked(counted, reading, asks=bool(pattern)), counted[-1]
+    return PrintedRate(value, last.line, kind, unit=last.unit, count=len(counted), number=last.number)
 
 
-def _matches(text: str, reading: Reading) -> list[_PrintedNumber]:
+_CLOCK_ERROR_S = 1.0  # programs print whole seconds
+
+
+def _matches(text: str, reading: Reading, asks: bool = True) -> list[_PrintedNumber]:
+    """Return the number of each match. asks: whose rate it is, where the line does not say it."""
     name = "rate" if reading.rate else "time"
-    numbers = []
+    printed = []
     for match in re.finditer(_expression(reading.rate or reading.time or ""), text, re.MULTILINE):
-        group: str | int = name if name in match.re.groupindex else 1
-        start, end = match.span(group)
+        start, end = match.span(name if name in match.re.groupindex else 1)
         if start >= 0:
             begin = text.rfind("\n", 0, start) + 1
-            numbers.append(_one(text[begin:].partition("\n")[0], start - begin, end - begin, reading))
-    return numbers
+            row, matched = text[begin:].partition("\n")[0], (match.start() - begin, match.end() - begin)
+            try:
+                quantity = numbers.quantity(row, start - begin, end - begin, matched, reading.decimal)
+            except NumberError as error:
+                raise NumberError("\n".join(filter(None, [str(error), _whose(row, "", reading, asks)]))) from error
+            printed.append((_time if reading.time else _rate)(quantity, row.strip(), reading, asks))
+    return printed
 
 
-def _one(row: str, start: int, end: int, reading: Reading) -> _PrintedNumber:
-    """Return the number at row[start:end], whole and with its unit."""
-    line = row.strip()
-    token = next((token for token in _TOKEN.finditer(row) if token.start() < end and token.end() > start), None)
-    if token is None:
-        raise RateError(f"'{row[start:end]}' is not a number, in '{line}'")
-    if token.start() < start or token.end() > end:
-        name = "{rate}" if reading.rate else "{time}"
-        raise RateError(
-            f"the pattern takes {row[start:end]} of {token[0]}, in '{line}': put {name} in place of its group"
-        )
-    after = _UNIT.match(row, token.end())
-    unit = (after[1] or "").replace(" ", "") if after else ""
-    if reading.time:
-        return _a_time(token[0], unit.partition("/")[0], line, reading)
-    if _IS_TIME.fullmatch(unit):
-        raise RateError(
-            f"a time is printed, not a rate: {token[0]} {unit}, in '{line}'; give TIME= with {{time}} in place of RATE="
-        )
-    if after and after["each"] and not reading.each_rank:
-        raise RateError(
-            f"the rate of one {after['each']} is printed, in '{line}'; "
-            "ARGS=program.each_rank=true multiplies it by the ranks"
-        )
-    unit = re.sub(r"(?i)(?<=/)(?:sec|seconds?)$", "s", re.sub(r"(?i)per", "/", unit))
-    return _PrintedNumber(_number(token[0], line, reading.decimal), unit, line, bool(_COUNTS_STEPS.fullmatch(unit)))
+def _rate(quantity: Quantity, line: str, reading: Reading, asks: bool) -> _PrintedNumber:
+    """Return a rate, from a number of work per time, of time per work, or without a unit."""
+    number = f"{quantity.value:g} {quantity.unit}".strip()
+    if quantity.kind == "time":
+        raise RateError(f"a time is printed, not a rate: {number}, in '{line}'; give TIME= with {{time}}")
+    if question := _whose(line, quantity.each, reading, asks):
+        raise RateError(question)
+    value, unit = quantity.value, quantity.unit
+    if quantity.kind == "cost" and value > 0:
+        value, unit = 1 / value, "/".join(reversed(unit.split("/")))
+    if reading.unit and unit and "/" in unit and unit != reading.unit and not quantity.counts_steps:
+        factor = numbers.conversion(unit, reading.unit)
+        if factor is None:
+            raise RateError(f"{unit} is printed, which is not program.unit={reading.unit}, in '{line}'")
+        value *= factor
+    if quantity.counts_steps:
+        value, unit = value * reading.step_work / (numbers.seconds(unit.rpartition("/")[2]) or 1), ""
+    unit = reading.unit or (f"{reading.work_unit}/s" if quantity.counts_steps else unit)
+    several = reading.ranks if reading.each_rank and reading.pick != "sum" else 1
+    return _PrintedNumber(value * several, unit, number, line)
 
 
-def _a_time(token: str, unit: str, line: str, reading: Reading) -> _PrintedNumber:
-    if ":" in token:
-        *minutes, seconds = token.split(":")
-        whole = sum(int(part) * 60**power for power, part in enumerate(reversed(minutes), 1))
-        return _PrintedNumber(whole + float(seconds), "s", line, of_step=True)
-    name = unit.lower() if unit.lower() in _SECONDS.keys() | _TIME_NAMES.keys() else reading.unit or ""
-    scale = _SECONDS.get(_TIME_NAMES.get(name, name))
+def _whose(line: str, each: str, reading: Reading, asks: bool) -> str:
+    """Return the question whose rate a line has; "" if that is clear, or stated."""
+    match = _ONE_RANK.search(line)
+    word = each or (match[0] if match else "")
+    if not (asks and reading.rate and word) or reading.each_rank is not None or reading.pick == "sum":
+        return ""
+    return (
+        f"'{word}' is on the line: the number may be the rate of one rank or the total, in '{line.strip()}'; add "
+        f"ARGS=program.each_rank=true (of one: it is multiplied by {reading.ranks}) or false (total), or for a line of "
+        "each rank ARGS=program.pick=sum"
+    )
+
+
+def _time(quantity: Quantity, line: str, reading: Reading, asks: bool) -> _PrintedNumber:
+    """Return the rate of a number that is the time of a step or a run, or of a unit of work."""
+    if quantity.kind == "rate":
+        raise RateError(f"a rate is printed, not a time: {quantity.text} {quantity.unit}, in '{line}'; give RATE=")
+    if quantity.kind == "cost" and not quantity.counts_steps:
+        return _rate(quantity, line, replace(reading, unit=None), asks)
+    unit = quantity.unit.partition("/")[0] or reading.unit or ""
+    scale = 1.0 if quantity.kind == "time" else numbers.seconds(unit)
+    if scale is None and quantity.unit:
+        raise RateError(f"'{quantity.unit}' after {quantity.text} is no unit of time, in '{line}'")
     if scale is None:
         raise RateError(
-            f"no unit is printed after the time {token}, in '{line}'; add ARGS=program.unit=ms, or s, min, h"
+            f"no unit is printed after the time {quantity.text}, in '{line}'; add ARGS=program.unit=ms, or s, min, h"
         )
-    return _PrintedNumber(_number(token, line, reading.decimal) * scale, "s", line, of_step=True)
-
-
-def _number(token: str, line: str, decimal: str | None) -> float:
-    """Return the value of a printed number. Raises RateError if its marks have two readings, or none."""
-    if token.lower() in ("nan", "inf"):
-        return float(token)
-    factor = _PREFIXES.get(token[-1], 1.0)
-    body, exponent = re.fullmatch(r"(.*?)([eE][-+]?\d+)?", token.rstrip("kKMGT").strip()).groups()  # type: ignore[union-attr]
-    mark = _decimal_mark(body, token, line, decimal)
-    thousands = "," if mark == "." else "."
-    whole, _, fraction = body.partition(mark)
-    grouped = thousands not in whole or re.fullmatch(rf"[-+]?\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+", whole)
-    if not grouped or (fraction and not fraction.isdigit()):
-        raise RateError(f"'{token}' is not a number, in '{line}'")
-    return float(f"{whole.replace(thousands, '') or 0}.{fraction or 0}{exponent or ''}") * factor
-
-
-def _decimal_mark(body: str, token: str, line: str, decimal: str | None) -> str:
-    """Return the decimal mark of a number. Raises RateError if it may also separate thousands."""
-    marks = [character for character in body if character in ".,"]
-    if len(set(marks)) != 1:
-        return marks[-1] if marks else "."
-    mark = marks[0]
-    if len(marks) > 1:
-        return "," if mark == "." else "."
-    if not re.fullmatch(r"[-+]?[1-9]\d{0,2}[.,]\d{3}", body):
-        return mark
-    if mark == "," and decimal is None:
-        raise RateError(
-            f"{token} may be {body.replace(',', '')} or {body.replace(',', '.')}, in '{line}'; "
-            "add ARGS=\"program.decimal='.'\" or ARGS=\"program.decimal=','\""
-        )
-    return decimal or mark
+    time_s = quantity.value * scale
+    rate = reading.step_work / time_s if time_s > 0 else 0.0
+    return _PrintedNumber(rate, f"{reading.work_unit}/s", f"{time_s:g} s", line, time_s)
 
 
 # Logs whose line with the rate of the whole job is known: a pattern, and what else is known of it. Their own rows are
@@ -245,79 +227,76 @@ def _known(text: str, reading: Reading) -> tuple[str, list[_PrintedNumber], Read
     for kind, settings in _LINES:
         stated = {name: value for name, value in vars(reading).items() if value != getattr(Reading(), name)}
         own = replace(reading, **settings | stated)
-        if numbers := _matches(text, own):
-            if tokens := _TOKENS.search(text):
-                own = replace(own, step_work=float(tokens[1].replace(",", "")), work_unit="tokens")
-            return f"a log of {kind}", numbers, own
+        if tokens := _TOKENS.search(text):
+            own = replace(own, step_work=float(tokens[1].replace(",", "")), work_unit="tokens")
+        if printed := _matches(text, own, asks=False):
+            return f"a log of {kind}", printed, own
     kind, rows = logs.rows(text, "")
-    numbers = []
+    printed = []
     for row in rows:
         if speed := row.get("images_per_s"):
-            numbers.append(
-                _PrintedNumber(float(str(speed).partition(" ")[0]), "images/s", f"line {row['line']}: {speed} images/s")
-            )
+            value = float(str(speed).partition(" ")[0])
+            printed.append(_PrintedNumber(value, "images/s", f"{speed} images/s", f"line {row['line']}"))
         elif step_s := row.get("step_s"):
-            numbers.append(_PrintedNumber(float(step_s), "s", f"line {row['line']}: {step_s} s a step", of_step=True))
-    return kind, numbers, reading
+            step = Quantity(float(step_s), "s", "time", True, "", 0, step_s)
+            printed.append(_time(step, f"line {row['line']}", reading, asks=False))
+    return kind, printed, reading
 
 
-def _rate(number: _PrintedNumber, reading: Reading) -> float:
-    if not 0 < number.value < float("inf"):
-        raise RateError(f"{number.value:g} was printed, must be above 0: {number.text}")
-    value = number.value
-    if number.of_step:
-        value = reading.step_work * (value if _COUNTS_STEPS.fullmatch(number.unit) else 1 / value)
-    return value * (reading.ranks if reading.each_rank else 1)
-
-
-def _picked(rates: list[float], numbers: list[_PrintedNumber], reading: Reading) -> float:
+def _picked(printed: Sequence[_PrintedNumber], reading: Reading, asks: bool) -> float:
+    """Return the rate of several. asks: which of them, also if all are equal."""
+    rates = [one.rate for one in printed]
     if reading.pick == "sum" and len(rates) != reading.ranks:
-        raise RateError(f"program.pick=sum adds a rate of each of {reading.ranks} ranks, and {_count(numbers)} printed")
+        raise RateError(f"program.pick=sum adds a rate of each of {reading.ranks} ranks, and {_count(printed)} printed")
     if reading.pick:
         return PICKS[reading.pick](rates)
-    if len(set(rates)) > 1:
-        lines = "\n".join(f"  {one.text}" for one in [*numbers[:3], *numbers[-1:]][: len(numbers)])
+    if len(rates) > 1 and (asks or len(set(rates)) > 1):
+        lines = "\n".join(f"  {one.line}" for one in [*printed[:3], *printed[-1:]][: len(printed)])
         raise RateError(
-            f"{_count(numbers)} printed, and they differ:\n{lines}\n"
+            f"{_count(printed)} printed:\n{lines}\n"
             "add ARGS=program.pick=last (or median, mean; sum: one of each rank), and leave out the first ones by "
             'ARGS="program.pick=median program.skip=10"'
         )
     return rates[0]
 
 
-def _count(numbers: Sequence[_PrintedNumber]) -> str:
-    return f"{len(numbers)} {'rate was' if len(numbers) == 1 else 'rates were'}"
+def _count(printed: Sequence[_PrintedNumber]) -> str:
+    return f"{len(printed)} {'rate was' if len(printed) == 1 else 'rates were'}"
 
 
-def _no_rate(text: str, pattern: str | None) -> str:
+def _no_rate(text: str, pattern: str | None, command: str) -> str:
     why = f"{pattern} matches no line of the output" if pattern else "this log is not known"
-    lines = proposals(text)
+    lines = proposals(text, command)
     advice = "\n".join(["these would match:", *(f"  {line}" for line in lines)]) if lines else (
         "give RATE='text before the number {rate}', or TIME= with {time}"
     )  # fmt: skip
-    return f"no rate was printed: {why}; {advice}"
+    return f"no rate was printed: {why}; {advice}. If it is in a file, program.file= names it"
 
 
-def proposals(text: str) -> list[str]:
-    """Return up to three settings, as RATE='speed: {rate}', for lines that look like rates or times; the best first."""
+def proposals(text: str, command: str = "") -> list[str]:
+    """Return up to three settings, as RATE='speed: {rate}', for lines that look like rates or times; the best first.
+
+    None for a number that the command has too: the program may repeat its options.
+    """
+    options = {token[0] for token in numbers.tokens(command)}
     shapes: Counter[tuple[bool, str]] = Counter()
     for row in text.splitlines():
-        for token in _TOKEN.finditer(row):
-            before = row[: token.start()]
-            unit = _UNIT.match(row, token.end())
-            name = ((unit[1] if unit else None) or "").replace(" ", "")
-            label = re.search(r"[A-Za-z][\w /()-]*[:=]?\s*$", before)
-            is_time = bool(_IS_TIME.fullmatch(name)) or bool(label and re.search(r"(?i)\btime[:=]?\s*$", label[0]))
-            is_rate = bool(re.search(r"(?i)/s(ec|econds?)?$|/(?:day|h|hour)$", name))
+        for token in numbers.tokens(row):
+            try:
+                found = numbers.quantity(row, *token.span(), token.span(), ".")
+            except NumberError:
+                continue
+            label = re.search(r"[A-Za-z][\w /()-]*[:=]?\s*$", row[: token.start()])
             # A number within a label, as in "img/sec on 2 CPU(s): 20.4", counts something else.
             ends = label[0] if label and label[0].rstrip()[-1] in ":=" else ""
-            named = re.search(r"(?i)throughput|per sec|/s\b|/sec|speed|rate\b|perf", ends)
-            if (is_rate or named or is_time) and (label or name):
+            named = bool(_RATE_LABEL.search(ends))
+            is_time = found.kind in ("time", "cost") or bool(label and _TIME_LABEL.search(label[0]))
+            if token[0] not in options and (found.kind == "rate" or named or is_time) and (label or found.unit):
                 placeholder = "{time}" if is_time and not named else "{rate}"
                 context = re.sub(r"\d+", r"\\d+", re.escape(label[0]).replace("\\ ", " ")) if label else ""
-                context = re.sub(r"  +", " +", context)  # before a number in a column
-                after = "" if label or is_time else " ?" + re.escape(name)
-                shapes[(placeholder == "{time}", f"{context}{placeholder}{after}")] += 1
+                context = re.sub(r"  +", " +", context).replace("\\\t", r"\s")  # before a number in a column
+                unit = row[token.end() :].split()[0] if not label and found.unit else ""
+                shapes[(placeholder == "{time}", f"{context}{placeholder}{' ?' * bool(unit)}{re.escape(unit)}")] += 1
     for kind, pattern in [shape for shape in shapes if " +{" in shape[1]]:  # it also finds the longest numbers
         shapes[kind, pattern] += shapes.pop((kind, pattern.replace(" +{", " {")), 0)
     ranked = sorted(shapes, key=lambda shape: (shape[0], "total" not in shape[1].lower(), -shapes[shape]))

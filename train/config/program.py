@@ -3,6 +3,7 @@
 `python -m train.config.program FILE` writes a first file, with comments.
 """
 
+import os
 import re
 import shlex
 import shutil
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from common import bounded_files as bounded
+from record.kit import ROOT
 from train.config import quoted
 
 # Placeholder -> its meaning. A command has them in braces.
@@ -33,6 +35,11 @@ _SIZES = ("ranks", "nodes", "hosts", "host_names", "cores", "global_batch")  # a
 _LAUNCHER = re.compile(r"(?:mpirun|mpiexec|orterun|srun|horovodrun|torchrun|deepspeed|accelerate)(?:[\d.]+|\.\w+)?")
 _STARTER = re.compile(rf"{_LAUNCHER.pattern}|(?:python|bash|sh|env|taskset|numactl|time|timeout|nice)[\d.]*")
 _BRACES = re.compile(r"\{([a-z_]+)\}")
+
+
+def search_path() -> str:
+    """Return where programs are found: the user's PATH, and last the kit's own, as horovodrun and python."""
+    return os.pathsep.join(filter(None, (os.environ.get("PATH", os.defpath), str(ROOT / ".venv/bin"))))
 
 
 def command_problem(command: str) -> str:
@@ -78,7 +85,7 @@ def name(command: str) -> str:
         if word.startswith("-") or "=" in word or not re.search(r"[A-Za-z]{2}", word):
             continue
         path = Path(word)
-        if not _STARTER.fullmatch(path.name) and (path.suffix or "/" in word or shutil.which(word)):
+        if not _STARTER.fullmatch(path.name) and (path.suffix or "/" in word or shutil.which(word, path=search_path())):
             return path.stem
     return Path((_words(command) or ["program"])[0]).name
 
@@ -137,8 +144,10 @@ FILE_KEYS = {
     "pick": "of several rates: last, median, mean, sum (one of each rank)",
     "skip": "the first so many rates are warm-up",
     "decimal": "the decimal mark, where 1,234 has two readings",
-    "each_rank": "true: what is printed is the rate of one rank",
+    "each_rank": "true: what is printed is the rate of one rank; false: that of all",
     "confirmed": "the code that a doubtful number asks for, if it is right",
+    "file": "the file with the number, which the program writes where it runs, if it is not in its output",
+    "exit_status": "of a success, if it is not 0",
     "until": "end the program after a line that this regular expression matches",
     "until_s": "or after so many seconds",
     "folder": "where the program runs, relative to this file; else the folder of each launch",
@@ -146,7 +155,7 @@ FILE_KEYS = {
     "version": "a command that prints the version",
     "problem": "what is computed, in words, for a proposal",
 }
-TEXTS = FILE_KEYS.keys() - {"skip", "each_rank", "until_s"}
+TEXTS = FILE_KEYS.keys() - {"skip", "each_rank", "until_s", "exit_status"}
 _FIRST = {
     "command": "mpirun -np {ranks} {here}/my_solver --seed {seed}",
     "rate": "steps/s: {rate}",

@@ -270,8 +270,10 @@ class Program:
     pick: str | None = field(default=None, metadata=allow(names=tuple(printed.PICKS), null="one rate is printed"))
     skip: int = field(default=0, metadata=allow(minimum=0))  # the first rates, as warm-up
     decimal: str | None = field(default=None, metadata=allow(names=(".", ","), null="as the number shows"))
-    each_rank: bool = False  # what is printed is the rate of one rank
+    each_rank: bool | None = field(default=None, metadata=allow(null="not stated"))  # it is the rate of one rank
     confirmed: str | None = None  # the code with which the user confirms what was read (record/clock.py)
+    file: str | None = None  # with the number, which the program writes where it runs; null: its output
+    exit_status: int = field(default=0, metadata=allow(minimum=0, maximum=255))  # of a success
     until: str | None = None  # a regular expression: after a line that it matches the program is ended
     until_s: float | None = field(default=None, metadata=allow(above=0, unit="s", null="its end"))
     folder: str | None = None  # where it runs; null: the folder of the launch
@@ -292,6 +294,8 @@ class Program:
             "work of its own, ARGS=program.scaling=strong if all ranks share one problem"
         )
         yield self.scaling is not None or program.has_batch(self.command), "scaling", asked
+        asked = "how many steps a run has is not known: ARGS=program.scaling=weak if each rank adds work, or strong"
+        yield self.scaling is not None or self.time is None or self.time_of != "run", "scaling", asked
 
 
 @dataclass(frozen=True)

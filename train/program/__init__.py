@@ -28,13 +28,13 @@ def values(config: RunConfig, hosts: tuple[str, ...], repeat: int) -> dict[str, 
 def reading(config: RunConfig) -> Reading:
     """Return how the rate of this configuration is read from the output of its program.
 
-    Only a batch in the command tells the work of a step. Without one, a rank adds a unit of work in weak scaling, and
-    all ranks share one in strong scaling.
+    Only a batch in the command tells the work of a step; nothing tells how many steps a run has. Else a rank adds a
+    unit of work in weak scaling, and all ranks share one in strong scaling.
     """
     program = config.program
     assert program is not None
     weak = program.scaling == "weak"
-    known = has_batch(program.command)
+    known = has_batch(program.command) and not (program.time and program.time_of == "run")
     counted = "images" if known else f"{'rank-' if weak else ''}{program.time_of}s"
     return Reading(
         **{name: getattr(program, name) for name in ("rate", "time", "unit", "pick", "skip", "decimal", "each_rank")},

@@ -8,6 +8,7 @@ kit. The command that starts the container follows FOLDER.
 import argparse
 import os
 import resource
+import shlex
 import signal
 import socket
 import subprocess
@@ -67,7 +68,9 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
         affinity.bind({core for rank_cores in cores for core in rank_cores})
     if gpus := _gpus(config, hosts):
         os.environ |= {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # NVML's numbers
-    os.environ.setdefault("OMP_NUM_THREADS", str(config.threads_per_rank or 1))
+    own_threads = config.program is not None and "{cores}" in config.program.command
+    threads = config.nodes * (config.system.cores_per_node or 1) if own_threads else config.threads_per_rank or 1
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     descriptions = [
         this_host
         if name == hostname
@@ -118,8 +121,9 @@ def _run(
     except OSError as error:
         why = f"{argv[0]}: {error.strerror}; give its path, or add its folder to PATH (docs/program.md)"
         return failed(why, phase="start")
+    running_s = time.perf_counter() - began
     for part in parts:
-        part.add(phases_s={"timed": time.perf_counter() - began})
+        part.add(phases_s={"timed": running_s})
     use, read_bytes, written_bytes = counters.since()
     digests = facts.digests(argv, cwd, started_at)
     parts[0].add(
@@ -130,15 +134,33 @@ def _run(
         ),
         notes=[note] if (note := affinity.throttling_note(throttling)) else [],
     )  # fmt: skip
-    if status:
-        why = f"exit status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
-        return failed(f"the command ended with {why}", phase="timed", exit_code=status)
+    if status != program.exit_status:
+        why = f"exit status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
+        advice = f"; if that is a success: ARGS=program.exit_status={status}" if status >= 0 else ""
+        return failed(f"the command ended with {why}{advice}", phase="timed", exit_code=status)
     try:
-        rate = printed_rate(log.read_text(errors="replace"), reading(config))
+        if program.file:
+            _append(cwd / program.file, log, started_at)
+        text, command = log.read_text(errors="replace"), shlex.join(fill(program.command))
+        rate = printed_rate(text, reading(config), running_s, command)
     except RateError as error:
         return failed(str(error), phase="timed")
     parts[0].add(printed=rate)
     return None
+
+
+def _append(file: Path, log: Path, began_at: float) -> None:
+    """Add the file that the program wrote to its log, which is kept. Raises RateError if it did not write it now."""
+    try:
+        if file.stat().st_mtime < began_at - _FILE_CLOCK_S:
+            raise RateError(f"program.file={file}: this launch did not write it; it is older")
+        with log.open("a") as output:
+            output.write(f"\n{file.read_text(errors='replace')}")
+    except OSError as error:
+        raise RateError(f"program.file={file}: {error.strerror}") from error
+
+
+_FILE_CLOCK_S = 0.1  # by which the times of files lag behind the clock
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from record import protocol
+from train.config.program import search_path
 from train.program.facts import mapped_libraries
 from train.rank import placement, process
 
@@ -41,7 +42,7 @@ class Child:
         with self._log.open("wb") as file:
             child = subprocess.Popen(
                 self._argv, cwd=self._cwd, stdin=self._stdin, stdout=output if self._until else file,
-                stderr=subprocess.STDOUT, env=placement.without_rank(),
+                stderr=subprocess.STDOUT, env=placement.without_rank() | {"PATH": search_path()},
             )  # fmt: skip
         signal.signal(signal.SIGTERM, lambda *_: self._end(child))
         copier = threading.Thread(target=self._copy, args=(controlling, child), daemon=True)
@@ -83,6 +84,6 @@ class Child:
         with self._log.open("ab", buffering=0) as file, contextlib.suppress(OSError):  # the terminal closes with it
             while read := os.read(controlling, 65536):
                 file.write(read.replace(b"\r\n", b"\n"))
-                *lines, line = (line + read).split(b"\n")
+                *lines, line = re.split(rb"[\r\n]", line + read)  # a line of progress ends with \r
                 if not self._asked and any(pattern.search(one.decode(errors="replace")) for one in lines):
                     self._ask(child)

@@ -14,6 +14,7 @@ from resource import RUSAGE_CHILDREN, getrusage
 from common import affinity
 from record import run_files as files
 from record.schema import CoreUse, GpuUsage
+from train.config.program import search_path
 from train.rank import placement
 from train.rank.counters import STAT, core_times
 from train.rank.gpus import count_reader, use_reader
@@ -33,7 +34,7 @@ def first_line(argv: list[str], cwd: Path, stdin: int) -> str:
     """Return the first line that a command prints; "" if it cannot run or prints nothing."""
     try:
         done = subprocess.run(argv, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=_VERSION_S, env=placement.without_rank())  # fmt: skip
+                              timeout=_VERSION_S, env=placement.without_rank() | {"PATH": search_path()})  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return ""
     return next((line.strip() for line in done.stdout.decode(errors="replace").splitlines() if line.strip()), "")
@@ -46,7 +47,7 @@ def digests(argv: list[str], cwd: Path, began_at: float) -> dict[str, str]:
     """
     digests = {}
     for word in argv:
-        for path in filter(None, (cwd / word, Path(shutil.which(word) or ""))):
+        for path in filter(None, (cwd / word, Path(shutil.which(word, path=search_path()) or ""))):
             with contextlib.suppress(OSError):
                 if path.is_file() and path.stat().st_mtime < began_at:
                     digests[str(path)] = files.digest(path)

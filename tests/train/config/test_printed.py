@@ -70,7 +70,12 @@ OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batc
         ("tokens per iteration will be: 12,288\n" + NANOGPT, {"pick": "last"}, 12288 / 0.08, "tokens/s"),
         ("# Avg bus bandwidth    : 12.25 \n", {}, 12.25, "GB/s"),
         ("SamplesPerSec=9, RunningAvgSamplesPerSec=8.5, CurrSamplesPerSec=9.5\n", {}, 8.5, "samples/s"),
-        ("rate 1,234.5\nrate 1,234.5\n", {"rate": r"rate (\S+)"}, 1234.5, ""),  # by two ranks, the same
+        ("rate 1,234.5\nrate 1,234.5\n", {"rate": r"rate (\S+)", "pick": "last"}, 1234.5, ""),
+        ("speed 1.2e+03", {"rate": "speed ([0-9.]+)"}, 1200, ""),  # whole, whatever the group takes of it
+        ("5 it/s\r3.1 s/it\r", {"rate": "^{rate}", "pick": "last"}, 64 / 3.1, "images/s"),  # tqdm
+        ("0.25 s/image", {"time": "^{time}"}, 4, "image/s"),
+        ("2 days/ns", {"rate": "^{rate}"}, 0.5, "ns/day"),
+        ("800 MiB/s\n1.5 GiB/s", {"rate": "^{rate}", "unit": "MiB/s", "pick": "last"}, 1536, "MiB/s"),
         ("speed: 1,234.5 tokens/sec", {"rate": "speed: {rate}"}, 1234.5, "tokens/s"),
         ("speed: 1.2k tok/s", {"rate": "speed: {rate}"}, 1200, "tok/s"),
         ("speed: 1234,5", {"rate": "speed: {rate}", "unit": "cells/s"}, 1234.5, "cells/s"),
@@ -79,6 +84,7 @@ OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batc
         ("speed: 1.234", {"rate": "speed: {rate}"}, 1.234, ""),
         ("speed: 1.234.567,8", {"rate": "speed: {rate}"}, 1234567.8, ""),
         ("12.5 img/sec per GPU", {"rate": "^{rate}", "each_rank": True}, 25, "img/s"),
+        ("12.5 img/sec per GPU", {"rate": "^{rate}", "each_rank": False}, 12.5, "img/s"),
         (LAMMPS, {"rate": "{rate} timesteps/s"}, 50.5 * 64, "images/s"),
         (LAMMPS, {"time": "Loop time of {time}", "unit": "s"}, 64 / 1.98, "images/s"),
         (NANOGPT, {"time": "time {time}", "pick": "mean", "skip": 1}, 2 * 64 / 0.18, "images/s"),
@@ -96,16 +102,23 @@ def test_the_rate_is_found(text, settings, rate, unit):
     [
         ("all is well\n", {}, "no rate was printed: this log is not known; give RATE="),
         (HOROVOD, {"rate": "speed: {rate}"}, "no rate was printed: speed: {rate} matches no line of the output"),
-        ("1,234.5 img/s", {"rate": "([0-9.]+)"}, "takes 1 of 1,234.5, in '1,234.5 img/s': put {rate} in place"),
-        ("speed 1.2e+03", {"rate": "speed ([0-9.]+)"}, "takes 1.2 of 1.2e+03"),
+        ("1,234.5 img/s", {"rate": "([0-9.]+)"}, "the number is a part of 1,234.5, in '1,234.5 img/s'"),
         ("speed 1,234", {"rate": "speed {rate}"}, "1,234 may be 1234 or 1.234"),
         ("speed 1.2.3", {"rate": "speed {rate}"}, "'1.2.3' is not a number"),
-        (NANOGPT, {"rate": "time ([0-9.]+)ms"}, "a time is printed, not a rate: 1210.77 ms"),
-        ("3.1 s/it", {"rate": "{rate}"}, "a time is printed, not a rate: 3.1 s/it"),
-        (NANOGPT, {"time": "time {time}"}, "3 rates were printed, and they differ"),
+        (NANOGPT, {"rate": "time ([0-9.]+)ms"}, "a time is printed, not a rate: 1.21077 s"),
+        ("3.1 it/s", {"time": "{time}"}, "a rate is printed, not a time: 3.1 it/s"),
+        ("took 31 s", {"time": "took {time}"}, "31 s is more than the 20 s that the launch ran"),
+        (NANOGPT, {"time": "time {time}"}, "3 rates were printed:"),
         (NANOGPT, {"time": "time {time}", "skip": 3, "pick": "mean"}, "program.skip=3 leaves out all of them"),
         ("step 12", {"time": "step {time}"}, "no unit is printed after the time 12"),
-        ("12.5 img/sec per GPU", {"rate": "^{rate}"}, "the rate of one GPU is printed"),
+        (
+            "12.5 img/sec per GPU",
+            {"rate": "^{rate}"},
+            "'GPU' is on the line: the number may be the rate of one rank or the total",
+        ),
+        ("Tokens/s/device: 1234.5,", {"rate": "device: {rate}"}, "'/device' is on the line"),
+        ("rank 0: 51 img/s", {"rate": "{rate} img"}, "'rank 0' is on the line"),
+        ("51 img/s\n51 img/s", {"rate": "{rate} img"}, "2 rates were printed:"),  # of two ranks, or the same twice
         ("5 tok/s\n6 Ktok/s", {"rate": "{rate}"}, "rates in different units were printed, Ktok/s and tok/s"),
         ("it 5 x\n", {"rate": "it {rate} x", "pick": "sum"}, "adds a rate of each of 2 ranks, and 1 rate was printed"),
         ("rate nan\n", {"rate": r"rate (\S+)"}, "nan was printed, must be above 0"),
@@ -114,7 +127,7 @@ def test_the_rate_is_found(text, settings, rate, unit):
 )
 def test_output_without_one_clear_rate_is_an_error_that_says_what_to_type(text, settings, message):
     with pytest.raises(RateError) as error:
-        printed_rate(text, Reading(**OF_JOB | settings))
+        printed_rate(text, Reading(**OF_JOB | settings), running_s=20.0)
     assert message in str(error.value)
 
 
@@ -131,6 +144,56 @@ def test_output_without_one_clear_rate_is_an_error_that_says_what_to_type(text, 
 def test_a_log_that_is_not_known_gets_proposals(text, first):
     assert proposals(text)[0] == first
     assert "RATE='Total img/sec on {rate}'" not in proposals(text)
+
+
+def test_no_option_of_the_command_and_no_learning_rate_is_proposed():
+    text = "input rate: 30 fps\nlearning rate: 1.5E-04\nUser: 3\nspeed=N/A\nreal\t1m2.5s\n"
+    assert proposals(text, "ffmpeg -i testsrc=rate=30") == [r"TIME='real\s{time}'"]
+
+
+# Lines as these programs print them; those of Quantum ESPRESSO, NPB, OpenMM, Megatron, MaxText and torchtitan were made
+# after their formats. Each has what is typed at first, and what is read, or asked and read with the answer.
+PROGRAMS = [
+    ("     PWSCF        :   1m13.70s CPU   1m15.02s WALL\n", {"time": "CPU +{time} +WALL"}, {}, 75.02),
+    ("     PWSCF        :     12.34s CPU     12.50s WALL\n", {"time": "CPU +{time} +WALL"}, {}, 12.5),
+    ("\nreal\t1m2.345s\nuser\t0m1.001s\n", {"time": "^real\\s+{time}"}, {}, 62.345),
+    ("frame=    1 fps=0.0 time=00:00:00.03 speed=N/A    \rframe=   60 fps=0.0 time=00:00:02.00 speed=60.9x    \n",
+     {"rate": "speed={rate}"}, {}, 60.9),
+    ("bench: utime=0.010s stime=0.000s rtime=0.035s\n", {"time": "rtime={time}"}, {}, 0.035),
+    ("Loop time of 0.0145541 on 1 procs for 50 steps with 256 atoms\n",
+     {"time": "Loop time of {time}"}, {"unit": "s"}, 0.0145541),
+    (GROMACS, {}, {}, 3.118),
+    ('#"Step"\t"Speed (ns/day)"\n1000\t12.345\n', {"rate": r"^\d+\t{rate}"}, {}, 12.345),
+    (" Mop/s total     =                   123.45\n", {"rate": "Mop/s total += +{rate}"}, {}, 123.45),
+    (" Mop/s/process   =             61.72\n", {"rate": "Mop/s/process += +{rate}"}, {"each_rank": True}, 123.44),
+    ("  write: IOPS=83.9k, BW=328MiB/s (344MB/s)(20.0MiB/61msec); 0 zone resets\n", {"rate": "BW={rate}"}, {}, 328),
+    ("  write: IOPS=83.9k, BW=328MiB/s (344MB/s)(20.0MiB/61msec); 0 zone resets\n", {"rate": "IOPS={rate}"}, {}, 83900),
+    ("stress-ng: metrc: [9] cpu                 200      0.44      0.13      0.01       458.01        1495.60\n",
+     {"rate": r"\] cpu( +\S+){4} +{rate}"}, {}, 458.01),
+    ("[LightGBM] [Info] 0.048719 seconds elapsed, finished iteration 5\n", {"time": "{time} seconds"}, {}, 0.048719),
+    ("Run Time (s): real 0.123 user 0.456 sys 0.01\n", {"time": "real {time}"}, {"unit": "s"}, 0.123),  # DuckDB
+    ("# Size   Bandwidth (MB/s)\n1048576          1234.56\n", {"rate": "^1048576 +{rate}"}, {}, 1234.56),  # mpi4py
+    (" iteration       10/     100 | elapsed time per iteration (ms): 500.1 | learning rate: 1.5E-04 |\n",
+     {"time": r"per iteration \(ms\): {time}"}, {}, 0.5001),
+    (" throughput per GPU (TFLOP/s/GPU): 30.1 | learning rate: 1.5E-04 |\n",
+     {"rate": r"GPU\): {rate}"}, {"each_rank": True}, 60.2),
+    ("completed step: 5, seconds: 1.234, TFLOP/s/device: 90.1, Tokens/s/device: 1234.567, loss: 10.1\n",
+     {"rate": "Tokens/s/device: {rate}"}, {"each_rank": True}, 2469.134),
+    ("[rank0]: root - INFO - step: 10  loss:  7.1  memory:  1.2GiB(1%)  tps: 1,234  mfu: 5.1%\n",
+     {"rate": "tps: {rate}"}, {"each_rank": True, "decimal": "."}, 2468),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "typed", "answer", "value"), PROGRAMS)
+def test_a_programs_number_is_right_at_once_or_after_one_answer(text, typed, answer, value):
+    reading = {"ranks": 2} | typed
+    if answer:
+        with pytest.raises(RateError) as question:
+            printed_rate(text, Reading(**reading))
+        assert all(f"program.{key}=" in str(question.value) for key in answer)
+    printed = printed_rate(text, Reading(**reading | answer))
+    assert printed.value == pytest.approx(1 / value if "time" in typed else value)
+    assert printed.number.split()[0]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from common import affinity
 from record.kit import ROOT
 from train.config import identity
 from train.config.checks import ConfigError
-from train.config.program import filled
+from train.config.program import filled, search_path
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan.runs import Point
@@ -211,6 +211,6 @@ def check_program(config: RunConfig) -> None:
     if folder is None and (here := next((name for name in names if Path(name).is_file() and name[0] != "/"), None)):
         why = f"the command runs in the folder of each launch, where there is no {here}; write {{here}}/{here}, "
         raise ConfigError(f"program.command={program.command}: {why}or ARGS=program.folder={Path.cwd()}")
-    if not shutil.which(words[0]) and not (folder and shutil.which(str(folder / words[0]))):
-        why = f"no program {words[0]} on PATH; give its path, or add its folder to PATH"
+    if not shutil.which(words[0], path=search_path()) and not (folder and shutil.which(str(folder / words[0]))):
+        why = f"no program {words[0]} on PATH or in the kit's .venv/bin; give its path, or add its folder to PATH"
         raise ConfigError(f"program.command={program.command}: {why}")

@@ -1,5 +1,6 @@
 """Read the rates of a user's program from the logs of earlier launches: another pattern needs no new measurement."""
 
+import shlex
 import shutil
 from collections.abc import Iterable
 from dataclasses import replace
@@ -28,16 +29,17 @@ def _read_again(run: Run) -> bool:
 
     Raises ConfigError if the present patterns find no rate in its log, OSError.
     """
-    config = resolved(run.point.config)
-    earlier = _newest(run)
-    if earlier is None or earlier.program is None or earlier.program.exit_status:
+    config, earlier = resolved(run.point.config), _newest(run)
+    if earlier is None or earlier.program is None or earlier.program.exit_status != config["program"]["exit_status"]:
         return False
     if all(earlier.config["program"].get(key) == config["program"][key] for key in (*clock.READING, "confirmed")):
         return False
     folder = files.run_folder(run.home, run.repeat, earlier.generation)
     log = protocol.rank_log(folder, 0)
     try:
-        rate = printed_rate(log.read_text(errors="replace"), reading(run.point.config))
+        use, command = earlier.program.cores, shlex.join(earlier.program.command)
+        text, running_s = log.read_text(errors="replace"), use.wall_s if use else earlier.job_s
+        rate = printed_rate(text, reading(run.point.config), running_s, command)
     except RateError as error:
         raise ConfigError(f"{log}: {error}\nNothing was measured; FORCE=1 runs the command again") from error
     made, generation = files.new_run(run.home, run.repeat)
