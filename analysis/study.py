@@ -12,7 +12,10 @@ import pandas as pd
 from analysis.table import loading
 from analysis.table.loading import Local, Records
 from analysis.table.runs import Notice
-from record.schema import RECORD_NAME
+from analysis.verify import UNREADABLE, Verification, on_disk, verify
+from record.schema import RECORD_NAME, is_backup
+
+_FEW = 3  # changed records that each command names
 
 
 class Study:
@@ -60,6 +63,29 @@ class Study:
         """All records that can be read, by path, also those that are not in the table."""
         return self._loaded.records
 
+    @cached_property
+    def _verifications(self) -> dict[str | None, Verification]:
+        return {}
+
+    def verification(self, experiment: str | None = None) -> Verification:
+        """Return what of the records does not agree with the files of their launches, and how many were compared.
+
+        experiment: the only one whose records are compared.
+        """
+        if experiment in self._verifications:
+            return self._verifications[experiment]
+        paths = dict.fromkeys([*self.records, *(notice.path for notice in self.left_out)])
+        wanted = (path for path in paths if experiment is None or experiment in Path(path).parts)
+        return self._verifications.setdefault(experiment, verify(on_disk(wanted, self.records)))
+
+    def trust(self, experiment: str | None = None) -> list[str]:
+        """Return a line for each of the first changed records, and how many are what their launches wrote."""
+        verified = self.verification(experiment)
+        changed = [finding for finding in verified.serious if finding.rule != UNREADABLE]
+        lines = [f"warning: {each.place}: {each.stated}; follows: {each.follows}" for each in changed[:_FEW]]
+        lines += [f"warning: {len(changed) - _FEW} more: make audit"] if len(changed) > _FEW else []
+        return lines + ([str(verified)] if verified.records else [])
+
     def narrowed(self, local: pd.DataFrame, notices: Iterable[Notice] = ()) -> Study:
         """Return the same study with these local rows and notices alone."""
         part = copy.copy(self)
@@ -68,5 +94,5 @@ class Study:
 
 
 def record_files(folder: Path) -> list[Path]:
-    """Return the record files at any depth below a folder, sorted; for a file, the file itself."""
-    return [folder] if folder.is_file() else sorted(folder.rglob(RECORD_NAME))
+    """Return the record files at any depth below a folder, sorted, without backups; for a file, the file itself."""
+    return [folder] if folder.is_file() else sorted(p for p in folder.rglob(RECORD_NAME) if not is_backup(p))

@@ -227,6 +227,7 @@ class JobEnd:
     attachments: Mapping[str, str] = field(default_factory=dict)  # beside those of rank 0
     sources: Mapping[str, str] = field(default_factory=dict)  # as RunRecord has them
     ledger_line: str = ""
+    ended_at: str = ""
 
 
 def assemble(parts: Sequence[RankPart], identity: Mapping[str, Any], job_end: JobEnd) -> RunRecord:
@@ -254,7 +255,8 @@ def assemble(parts: Sequence[RankPart], identity: Mapping[str, Any], job_end: Jo
         **{name: getattr(first, name) for name in _JOB_FIELDS},
     )
     record.attachments |= job_end.attachments
-    record.sources, record.ledger_line = dict(job_end.sources), job_end.ledger_line
+    record.sources = dict(job_end.sources)
+    record.ledger_line, record.ended_at = job_end.ledger_line, job_end.ended_at
     record.summary = summary.record_summary(record)
     return record
 

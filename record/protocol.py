@@ -61,6 +61,8 @@ class Assignment:
     # What only the record needs: other fields of its identity, and the launches of the command's plan, in order.
     identity: dict[str, Any] = field(default_factory=dict)
     plan: list[str] = field(default_factory=list)
+    # The ledger of each point of the plan, as it was: point -> its lines so far, the digests of the first and last one.
+    ledgers: dict[str, tuple[int, str, str]] = field(default_factory=dict)
 
 
 def _file(name: str) -> Callable[[Path], Path]:

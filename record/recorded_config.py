@@ -7,6 +7,7 @@ hash are repeats. The hash is computed from the values in a record, so that a re
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
@@ -57,6 +58,12 @@ TRAINING_ONLY = LAUNCH_PLAN.union(
     ("distribution.compression", "distribution.backward_passes_per_step", "distribution.op", "distribution.autotune"),
     ("distribution.timeline", "distribution.onednn"),
 )
+
+
+# Keys that a user's program does not use: it has no model, data or exchange of the kit.
+_OF_TRAINING = frozenset({"model", "dataset", "optimizer", "precision", "weights", "assumed", "allreduce_sweep"})
+BATCHES = ("batch_per_rank", "global_batch")
+_GIVEN_BATCH = re.compile(rf"\{{(?:{'|'.join(BATCHES)})\}}")  # placeholders of a program's command
 
 
 class _Named(msgspec.Struct):
@@ -162,6 +169,36 @@ class _Config(msgspec.Struct):
 def check(config: dict[str, Any]) -> None:
     """Raise msgspec.ValidationError, which names the key, if a value has another type or is out of its range."""
     msgspec.convert(config, _Config)
+
+
+def has_batch(command: str) -> bool:
+    """Return whether a program's command is given the batch: then its work is known, and how it changes with ranks."""
+    return bool(_GIVEN_BATCH.search(command))
+
+
+def recorded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration as a record keeps it: that of run.json, without the keys that the run does not use.
+
+    With autotune Horovod chooses the tuned settings itself. The end of the rounds is beside the configuration.
+    """
+    if program := values.get("program"):
+        unused = _OF_TRAINING.union(() if has_batch(program["command"]) else BATCHES, ("rounds_end_s",))
+        used = {key: value for key, value in values.items() if key not in unused}
+        return used | {"distribution": {"backend": PROGRAM, "controller": "", "allreduce": True}}
+    settings = values["distribution"]
+    not_used = {
+        "dataset": () if values["dataset"].get("files") else ("data_dir", "on_damaged", "augmentation"),
+        "distribution": (
+            *(("cycle_time_ms", "fusion_threshold_bytes") if settings.get("autotune") else ()),
+            "commit_steps",  # of elastic training, which older kits had
+            *(() if settings.get("timeline") else ("timeline",)),
+            *(() if settings["backend"] in ASYNCHRONOUS else ("servers", "servers_on")),
+        ),
+    }
+    recorded = {name: value for name, value in values.items() if name not in ("program", "rounds_end_s")}
+    for name, keys in not_used.items():
+        recorded[name] = {key: value for key, value in values[name].items() if key not in keys}
+    return recorded
 
 
 def backward_passes(config: Mapping[str, Any]) -> int:

@@ -40,6 +40,11 @@ def run_folder(point: Path, repeat: int, generation: int) -> Path:
     return point / (f"r{repeat}" if generation == 1 else f"r{repeat}.{generation}")
 
 
+def is_run(name: str) -> bool:
+    """Return whether a folder has the name of a run."""
+    return bool(_RUN.fullmatch(name))
+
+
 def checkpoints(run: Path) -> Path:
     """Return the folder of a run's checkpoints: beside its folder, for its next generation."""
     return run.with_name(f"checkpoints-{run.name.split('.')[0]}")

@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -406,6 +407,7 @@ class RunRecord:
     sources: dict[str, str] = field(default_factory=dict)  # run.json and the files of its ranks -> their SHA-256
     typed_command: list[str] = field(default_factory=list)  # of make, with its variables; empty: it was not by make
     ledger_line: str = ""  # SHA-256 of the line of the ledger with which its launch began (record/ledger.py)
+    ended_at: str = ""  # as the ledger's line of its end says; "": not recorded
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
     sha256: Digest = _NO_CHECKSUM  # of this file with this field's digits set to 0
 
@@ -457,6 +459,20 @@ def digest(text: bytes, sha256: str) -> str:
     return hashlib.sha256(text.replace(sha256.encode(), _NO_CHECKSUM.encode())).hexdigest()
 
 
+def as_written(text: bytes) -> bytes:
+    """Return a record's text as `dumps` wrote it, whatever white space and line ends another program gave it.
+
+    Raises ValueError if it is no JSON, or an object has a key twice.
+    """
+    return json.dumps(json.loads(text, object_pairs_hook=_unique), separators=(",", ":")).encode()
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(unique := dict(pairs)) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return unique
+
+
 def dumps(record: RunRecord) -> bytes:
     """Return the record as JSON text with its checksum. Raises ValueError if a number is not finite: JSON has none."""
     # Not asdict, which would copy each of a million times by itself. A number of NumPy becomes a plain one.
@@ -470,8 +486,14 @@ def dumps(record: RunRecord) -> bytes:
     return text.replace(f'"sha256":"{_NO_CHECKSUM}"'.encode(), f'"sha256":"{checksum}"'.encode())
 
 
+def _utf8(text: bytes) -> bytes:
+    """Return a JSON text in UTF-8 and without a byte-order mark, which editors add."""
+    return text if text.startswith(b"{") else text.decode(json.detect_encoding(text)).encode()
+
+
 def _decoded(text: bytes, where: str) -> RunRecord:
     """Return the record, migrated if its version is older. Raises RecordError for a version that cannot be migrated."""
+    text = _utf8(text)
     file = _version_decoder.decode(bounded.check_json(text))
     _check_version(file, where)
     if file.schema_version == SCHEMA_VERSION:
@@ -489,7 +511,7 @@ def _check_version(file: _Version, where: str) -> None:
 
 
 def _check_digest(text: bytes, sha256: str, where: str) -> None:
-    if digest(text, sha256) != sha256:
+    if digest(text, sha256) != sha256 and digest(as_written(text), sha256) != sha256:
         raise RecordError(f"{where}: its content does not match its sha256: edited after it was written")
 
 
@@ -497,7 +519,7 @@ def load_outcome(path: Path) -> Outcome:
     """Return the outcome of the record in the file `path`. Raises RecordError if it cannot be read or trusted."""
     text = read(path)
     try:
-        outcome = _outcome_decoder.decode(bounded.check_json(text))
+        outcome = _outcome_decoder.decode(bounded.check_json(_utf8(text)))
     except ValueError as error:
         raise RecordError(f"{path}: not a whole run record: {error}") from error
     _check_version(outcome, str(path))
@@ -545,9 +567,16 @@ def load(path: Path | str) -> RunRecord:
     return loads(read(path), str(path))
 
 
+def is_backup(path: Path) -> bool:
+    """Return whether a record is in a point's folder, but not in one of a launch, as in r0-old: it does not count."""
+    point, run = path.parts[-3:-1] if len(path.parts) > 2 else ("", "")
+    return bool(re.fullmatch("[0-9a-f]{8}", point) and not re.fullmatch(r"r\d+(\.\d+)?", run))
+
+
 def find(results: Path) -> list[Path]:
-    """Return all record files below the folder `results`, sorted."""
-    return sorted(results.glob(f"*/*/*/*/{RECORD_NAME}"), key=lambda path: path.parts)  # faster than by themselves
+    """Return all record files below the folder `results`, sorted, without those that are backups."""
+    paths = (path for path in results.glob(f"*/*/*/*/{RECORD_NAME}") if not is_backup(path))
+    return sorted(paths, key=lambda path: path.parts)  # faster than by themselves
 
 
 if __name__ == "__main__":

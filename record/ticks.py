@@ -35,6 +35,11 @@ def pack(fields: dict[str, Any]) -> None:
             fields[name] = {"ticks_per_s": per_s, "ticks": [round(time_s * per_s) for time_s in times_s]}
 
 
+def rounded(times_s: Times, per_s: int) -> Times:
+    """Return times in seconds as a loaded record has them: of whole ticks."""
+    return [round(time_s * per_s) / per_s for time_s in times_s]
+
+
 def seconds(packed: Ticks | Times) -> Times:
     """Return the times in seconds.
 

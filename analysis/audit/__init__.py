@@ -59,7 +59,7 @@ def record_findings(study: Study) -> list[Finding]:
     """
     table = table_findings(study.local) if len(study.local) else []
     runs = run_findings((path, study.records[path]) for path in sorted(set(study.local["record"])))
-    return in_order([*table, *runs, *_left_out(study), *verify.verify(verify.on_disk(study.records))])
+    return in_order([*table, *runs, *_left_out(study), *_verified(study)])
 
 
 def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
@@ -78,6 +78,11 @@ def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
     for experiment in launches.values():
         for compare in EXPERIMENT_RULES.values():
             yield from compare(experiment)
+
+
+def _verified(study: Study) -> Iterator[Finding]:
+    """Yield what `verify` finds, without the records that cannot be read: those are among the ones left out."""
+    return (finding for finding in study.verification().findings if finding.rule != verify.UNREADABLE)
 
 
 def _left_out(study: Study) -> Iterator[Finding]:

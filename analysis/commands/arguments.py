@@ -115,10 +115,16 @@ def notes_stream(options: argparse.Namespace) -> TextIO:
     return sys.stderr if options.format == "json" else sys.stdout
 
 
-def print_notices(notices: Iterable[Notice]) -> None:
-    """Print which records are left out, and which runs failed."""
-    for notice in notices:
+def print_notices(study: Study, failed: Iterable[Notice] = (), experiment: str | None = None) -> None:
+    """Print which records are left out, which runs failed, and whether records are what their launches wrote.
+
+    experiment: the only one whose records are used.
+    """
+    used = [notice for notice in failed if experiment is None or experiment in Path(notice.path).parts]
+    for notice in (*study.left_out, *used):
         print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
+    for line in study.trust(experiment):
+        print(line, file=sys.stderr)
 
 
 def write_junit(path: Path, command: str, failures: Mapping[str, str]) -> None:

@@ -29,7 +29,10 @@ class Audit(Document):
     version: Annotated[int, about("3; raised by each release that changes a document")]
     findings: Annotated[Sequence[Finding], about("by report, then the serious ones first")]
     claims: Annotated[Sequence[JudgedClaim], about("as `claims` prints them; empty for FILE")]
-    notes: Annotated[Sequence[str], about("what was left out of FILE")]
+    notes: Annotated[
+        Sequence[str],
+        about("what was left out of FILE; how many records are compared with their files"),
+    ]
     read_as: Annotated[Sequence[str], about("how each column of FILE was read")]
 
 
@@ -115,7 +118,9 @@ def _audit_all(options: argparse.Namespace) -> Audit:
     study = Study(*_record_files(options.records))
     findings = audit.in_order([*audit.table_findings(study.published), *audit.record_findings(study)])
     judged = claims.judge(claims.read(), study)
-    return Audit(version=JSON_VERSION, findings=findings, claims=judged, notes=[], read_as=[])
+    verified = study.verification()
+    notes = [str(verified)] if verified.records else []
+    return Audit(version=JSON_VERSION, findings=findings, claims=judged, notes=notes, read_as=[])
 
 
 def _record_files(paths: list[Path]) -> list[Path]:
@@ -176,6 +181,8 @@ def declare_claims(parser: argparse.ArgumentParser) -> None:
 
 def run_claims(options: argparse.Namespace) -> int:
     """Print the claims and their verdicts; returns the exit status."""
-    judged = claims.judge(claims.read(), Study(options.results))
+    study = Study(options.results)
+    arguments.print_notices(study)
+    judged = claims.judge(claims.read(), study)
     print(CLAIMS_FORMATS[options.format](judged))
     return 0

@@ -4,6 +4,7 @@ It does not import what packs an archive, so that it starts quickly.
 """
 
 import argparse
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,41 +20,58 @@ def declare_bundle_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sign-key", type=Path, metavar="PUBLIC_KEY", help="it must be signed with this key")
 
 
-def run_bundle_check(options: argparse.Namespace) -> int:
-    """Print each file that differs, is missing or is extra, what `verify` finds, and who signed.
+NOT_COMPARED = "none of its records was made again from its files"
 
-    Returns 1 if anything is wrong.
+
+def run_bundle_check(options: argparse.Namespace) -> int:
+    """Print what `failures` finds; returns 1 if there is any."""
+    problems = failures(options.file, options.sign_key)
+    if problems:
+        print(f"{options.file}: failed: {'; '.join(problems)}")
+    return int(bool(problems))
+
+
+def failures(file: Path, key: Path | None) -> list[str]:
+    """Print each file that differs, is missing or is extra, what `verify` finds, and who signed; return what is wrong.
+
+    key: the public key that must have signed.
     """
-    packed = manifest.read_packed(options.file)
+    packed = manifest.read_packed(file)
     if MANIFEST not in packed.outside:
-        raise TableError(f"{options.file}: no {MANIFEST} in it: not an archive that `bundle` made")
+        raise TableError(f"{file}: no {MANIFEST} in it: not an archive that `bundle` made")
     text = packed.outside[MANIFEST].decode(errors="replace")
-    stated = manifest.parse(text, f"{options.file}: {MANIFEST}")
+    stated = manifest.parse(text, f"{file}: {MANIFEST}")
     wrong = packed.extra + manifest.differences(stated, packed.digests)
     for line in wrong:
         print(line)
-    print(f"{options.file}: {len(stated)} files in the {MANIFEST}, {len(wrong) or 'none'} wrong")
-    findings = [*verify.verify(verify.in_archive(packed.launches))]
-    for finding in findings:
+    print(f"{file}: {len(stated)} files in the {MANIFEST}, {len(wrong) or 'none'} wrong")
+    verified = verify.verify(verify.in_archive(packed.launches))
+    for finding in verified.findings:
         print(f"{finding.severity} {finding.rule}: {finding.place}: {finding.stated}; follows: {finding.follows}")
-    print(f"launches: {tally([finding.severity for finding in findings], SEVERITIES)}")
-    signed = _signature(packed.outside, manifest.signer(text), options.sign_key)
-    return 1 if wrong or not signed or any(finding.severity == "serious" for finding in findings) else 0
+    print(f"launches: {tally([finding.severity for finding in verified.findings], SEVERITIES)}")
+    print(verified)
+    kinds = Counter(line.partition(":")[0] for line in wrong)  # differs, missing, extra
+    return [
+        *(f"files: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}" for _ in wrong[:1]),
+        *filter(None, [_signature(packed.outside, manifest.signer(text), key)]),
+        *(f"{len(verified.serious)} serious findings in its records" for _ in verified.serious[:1]),
+        *([] if verified.remade else [NOT_COMPARED]),
+    ]
 
 
-def _signature(files: Mapping[str, bytes], signer: str | None, key: Path | None) -> bool:
-    """Print what the signature shows, and return whether it suffices. signer: the key that the manifest names."""
+def _signature(files: Mapping[str, bytes], signer: str | None, key: Path | None) -> str:
+    """Print what the signature shows, and return what is wrong with it, or "". signer: the key in the manifest."""
     if SIGNATURE not in files:
         if signer:
             print(f"missing: {SIGNATURE}: the {MANIFEST} says that it was signed with {signer}")
         else:
             print("not signed: this shows damage by accident, not a change on purpose")
-        return key is None and not signer
+        return f"no {SIGNATURE}" if signer else "" if key is None else f"it is not signed, and SIGN_KEY={key} must have"
     by, text = manifest.verify(files[MANIFEST], files[SIGNATURE], key)
     print(f"signature: {text}")
     if by and signer not in (None, by):
         print(f"it is by another key than {signer}, with which the {MANIFEST} says that it was signed")
-        return False
+        return "it is signed by another key than it says"
     if by and key is None:
         print("whose key it is, its owner can tell: SIGN_KEY=author.pub checks that it is theirs")
-    return by is not None
+    return "" if by else "the signature is not good" if key is None else f"it is not signed by SIGN_KEY={key}"

@@ -37,7 +37,7 @@ def _with_published(results: Path) -> Comparisons:
     study = Study(results)
     compared = published.compare(study.published, study.local, published.read_tolerances())
     failed = [f"failed: {notice}" for notice in study.failed]
-    return structs.replace(compared, left_out=[*map(str, study.left_out), *failed])
+    return structs.replace(compared, left_out=[*map(str, study.left_out), *failed, *study.trust()])
 
 
 def run_compare(options: argparse.Namespace) -> int:

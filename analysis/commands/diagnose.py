@@ -35,7 +35,7 @@ def declare_diagnose(parser: argparse.ArgumentParser) -> None:
 def run_diagnose(options: argparse.Namespace) -> int:
     """Print the diagnosis of each curve of an experiment; returns 1 without any. Raises TableError without a record."""
     study = Study(options.results)
-    arguments.print_notices(study.left_out)
+    arguments.print_notices(study, experiment=options.experiment)
     rows = _chosen_rows(options, study)
     by_curve = split_curves(rows, study.records)
     if not by_curve:
@@ -97,7 +97,9 @@ def declare_timeline(parser: argparse.ArgumentParser) -> None:
 
 def run_timeline(options: argparse.Namespace) -> int:
     """Print the table of each launch with a timeline, and write its trace. Raises TableError where there is none."""
-    records = Study(options.results).records
+    study = Study(options.results)
+    arguments.print_notices(study)
+    records = study.records
     paths = find_launches(records, options.models)
     if not paths:
         models = f" of {','.join(options.models)}" if options.models else ""

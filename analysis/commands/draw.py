@@ -18,7 +18,6 @@ from analysis.commands import arguments
 from analysis.figures import LOCAL, Entry, files, registry
 from analysis.study import Study
 from analysis.table import schema
-from analysis.table.runs import Notice
 from common.terminal import text_table
 from record.run_files import write_whole
 
@@ -52,7 +51,7 @@ def run_draw(options: argparse.Namespace) -> int:
     entries, missing = chosen(options.ids, figures)
     if not options.results.exists():
         print(f"{options.results}: no such folder: the published points alone are drawn", file=sys.stderr)
-    arguments.print_notices(study.left_out)
+    arguments.print_notices(study)
     if failed := [notice for notice in study.failed if not (notice.rounds or notice.settled)]:
         print(f"{len(failed)} failed runs are not drawn", file=sys.stderr)
     files.draw(entries, study, options.out, show)
@@ -86,8 +85,8 @@ def show(name: str) -> None:
     print(f"  {name}", flush=True)
 
 
-def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope | None = None) -> list[Notice]:
-    """Write the page to `out`, and the figures with captions and data into `folder`; returns what is left out.
+def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope | None = None) -> Study:
+    """Write the page to `out`, and the figures with captions and data into `folder`; return what it shows.
 
     Prints the name of each figure once it is drawn. Without a folder the figures are only in the page. `only`: one
     report, with the outcome of its reproduction.
@@ -108,7 +107,7 @@ def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope 
             files.write_data(entries, study, folder)
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(page(analysed, entries, drawn), encoding="utf-8")
-    return study.notices
+    return study
 
 
 def declare_report(parser: argparse.ArgumentParser) -> None:
@@ -126,7 +125,8 @@ def run_report(options: argparse.Namespace) -> int:
         print(f"{options.results}: no such folder: the page has the reports alone", file=sys.stderr)
     study = Study(options.results)
     only = report_scope(options.report, study.published, options.results) if options.report else None
-    arguments.print_notices(write_page(study, options.out, options.figures, only))
+    shown = write_page(study, options.out, options.figures, only)
+    arguments.print_notices(shown, shown.failed)
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB, opens without a network")
     return 0
 
@@ -150,7 +150,7 @@ def run_proposal(options: argparse.Namespace) -> int:
     from analysis.proposal.facts import BLANK
 
     study = Study(options.results)
-    arguments.print_notices(study.left_out)
+    arguments.print_notices(study)
     images = (options.images or contents.MILLION) * options.epochs
     plan = contents.Plan(images, options.runs, bool(options.images), options.threshold, options.to)
     try:

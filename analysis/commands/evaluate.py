@@ -47,8 +47,9 @@ def run_evaluate(options: argparse.Namespace) -> int:
     experiments = [_experiment(contents, name) for name in options.only]
     with tempfile.TemporaryDirectory() as temporary:
         file = _private(options.file, Path(temporary))
-        if bundle_check.run_bundle_check(argparse.Namespace(**vars(options) | {"file": file})) != 0:
-            print(f"{options.file}: not evaluated: it was modified since it was packed", file=sys.stderr)
+        problems = [text for text in bundle_check.failures(file, options.sign_key) if text != bundle_check.NOT_COMPARED]
+        if problems:
+            print(f"{options.file}: not evaluated: {'; '.join(problems)}", file=sys.stderr)
             return 1
         folder = _unpack(file, Path(temporary))
         steps = _run_steps(contents, Path(temporary) / "kit")
@@ -135,6 +136,7 @@ def _evaluation(
     contents: Contents, folder: Path, archive: bytes, steps: list[StepResult], options: argparse.Namespace
 ) -> Evaluation:
     study = Study(options.results)
+    arguments.print_notices(study)
     measured = set(study.local["experiment"])
     files_stated, differing = _differing(folder, archive)
     rows = claim_rows(_stated(folder), contents.claims, claims.judge(contents.claims, study), measured)

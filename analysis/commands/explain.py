@@ -75,4 +75,5 @@ def _experiment_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[
     study = Study(options.results)
     rows = arguments.experiment_rows(options, study, steps=True)
     points, notes = runs.points(rows[rows["kind"].eq("measured")], f"{options.results}, {options.experiment}")
-    return points, notes + [f"left out: {notice}" for notice in study.notices], []
+    left_out = [f"left out: {notice}" for notice in study.notices]
+    return points, notes + left_out + study.trust(options.experiment), []

@@ -27,7 +27,7 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
     if not results.is_dir():
         raise TableError(f"{results}: no such folder; measure first, or give the folder of local records")
     study = Study(*record_files(results), every_generation=True)
-    arguments.print_notices(n for n in study.notices if experiment is None or experiment in Path(n.path).parts)
+    arguments.print_notices(study, study.failed, experiment)
     complete = study.local[~study.local["record"].isin([notice.path for notice in study.failed])]
     rows = complete[complete["experiment"].eq(experiment)] if experiment else complete
     by_machine = sessions.sessions(rows, study.records)

@@ -90,7 +90,7 @@ def _curves_and_costs(options: argparse.Namespace, study: Study) -> tuple[list[C
     if not options.experiment:
         costs = _table_costs(study.published, "the reports") if options.images else {}
         return calibration.published_curves(study.published).curves, costs
-    arguments.print_notices(study.left_out)
+    arguments.print_notices(study, experiment=options.experiment)
     rows = arguments.experiment_rows(options, study)
     curves = reading.local(rows)
     if not curves:

@@ -36,9 +36,7 @@ def declare_summary(parser: argparse.ArgumentParser) -> None:
 def run_summary(options: argparse.Namespace) -> int:
     """Print the table, draw on request, and print where the figures are. Raises TableError without a complete run."""
     study = Study(options.results, all_rounds=options.all_rounds)
-    arguments.print_notices(study.left_out)
-    folder = options.results / options.experiment
-    arguments.print_notices(notice for notice in study.failed if Path(notice.path).is_relative_to(folder))
+    arguments.print_notices(study, study.failed, options.experiment)
     rows = arguments.experiment_rows(options, study)
     if options.format == "json":
         print(documents.text(summary.answer(rows)))
@@ -132,7 +130,7 @@ def run_tune(options: argparse.Namespace) -> int:
     if options.dry_run:
         return 0
     study = Study(options.results)
-    arguments.print_notices(study.left_out)
+    arguments.print_notices(study, experiment=options.experiment)
     rows = study.local[study.local["experiment"].eq(options.experiment)]
     if options.models:
         rows = rows[rows["model"].isin(options.models)]

@@ -66,7 +66,7 @@ def _read(name: str, path: Path, columns: str) -> _Set:
         file: (run.experiment, details(run), run.config_hash) for file, run in records.items()
     }
     checksums = {run.sha256 for run in records.values()}
-    notes = [str(notice) for notice in (*study.left_out, *study.failed)]
+    notes = [*(str(notice) for notice in (*study.left_out, *study.failed)), *study.trust()]
     return _Set(name, str(path), launch_values({1: study.local}), runs, checksums, notes)
 
 

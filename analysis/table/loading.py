@@ -1,6 +1,5 @@
 """Loading of the tidy tables: published numbers and local records."""
 
-import functools
 import itertools
 import os
 from collections import Counter
@@ -44,16 +43,20 @@ def published(folder: Path = PUBLISHED) -> pd.DataFrame:
 class Records(Mapping[str, RunRecord]):
     """All records that can be read, by path, also those that are not in the table; a record is read when asked for."""
 
-    def __init__(self, paths: Sequence[str] = ()) -> None:
-        """Take over the paths of files that were records."""
+    def __init__(self, paths: Sequence[str] = (), decoded: Mapping[str, RunRecord] | None = None) -> None:
+        """Take over the paths of files that were records, and those that are decoded already."""
         self._paths = dict.fromkeys(paths)
-        self._read = functools.lru_cache(_DECODED)(lambda path: record.loads(record.read(path), path))
+        self._decoded = dict(itertools.islice((decoded or {}).items(), _DECODED))
 
     def __getitem__(self, path: str) -> RunRecord:
         """Return the record at `path`. Raises KeyError if none was there."""
         if path not in self._paths:
             raise KeyError(path)
-        return self._read(path)
+        if path not in self._decoded:
+            if len(self._decoded) >= _DECODED:
+                del self._decoded[next(iter(self._decoded))]
+            self._decoded[path] = record.loads(record.read(path), path)
+        return self._decoded[path]
 
     def __iter__(self) -> Iterator[str]:
         """Yield the paths in order."""
@@ -87,7 +90,9 @@ def local(*sources: Path, every_generation: bool = False, all_rounds: bool = Fal
     """
     unique = {path for source in sources for path in ([source] if source.is_file() else record.find(source))}
     paths = sorted(unique, key=lambda path: path.parts)  # the same order as of paths, for less work
-    contents, is_record = zip(*_read_all([*map(str, paths)], all_rounds), strict=True) if paths else ((), ())
+    decoded: dict[str, RunRecord] = {}
+    read = _read_all([*map(str, paths)], all_rounds, decoded)
+    contents, is_record = zip(*read, strict=True) if paths else ((), ())
     runs = [content for content in contents if isinstance(content, Run)]
     notices = [content if isinstance(content, Notice) else content.notice for content in contents]
     newest = _newest(runs)
@@ -98,7 +103,7 @@ def local(*sources: Path, every_generation: bool = False, all_rounds: bool = Fal
     ]
     used = [r for r in (runs if every_generation else newest) if not (r.launch and r.launch.series in doubts)]
     points = [point for run in used for point in run.points]
-    records = Records([*itertools.compress(map(str, paths), is_record)])
+    records = Records([*itertools.compress(map(str, paths), is_record)], decoded)
     return Local(controls.attach(_tidy(points)), _settled([n for n in notices if n], runs), records)
 
 
@@ -121,18 +126,22 @@ def _newest(runs: list[Run]) -> list[Run]:
     return [*newest.values()]
 
 
-def _read(path: str, all_rounds: bool) -> tuple[Run | Notice, bool]:
-    """Return the content of a file for the table, and whether it is a record."""
+def _read(path: str, all_rounds: bool, decoded: dict[str, RunRecord] | None = None) -> tuple[Run | Notice, bool]:
+    """Return the content of a file for the table, and whether it is a record, which is added to `decoded`."""
     try:
-        return tabulate(record.loads(record.read(path), path), path, all_rounds), True
+        run = record.loads(record.read(path), path)
+        if decoded is not None:
+            decoded[path] = run
+        return tabulate(run, path, all_rounds), True
     except RecordError as error:
         return Notice(False, name := record.path_text(path), str(error).removeprefix(f"{name}: ")), False
 
 
-def _read_all(paths: list[str], all_rounds: bool) -> list[tuple[Run | Notice, bool]]:
+def _read_all(paths: list[str], all_rounds: bool, decoded: dict[str, RunRecord]) -> list[tuple[Run | Notice, bool]]:
+    """Return what `_read` does of each file; records are added to `decoded` if one process reads them."""
     workers = len(affinity.usable_cores())
     if workers == 1 or not any(size > FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):
-        return [_read(path, all_rounds) for path in paths]
+        return [_read(path, all_rounds, decoded) for path in paths]
     with ProcessPoolExecutor(workers) as pool:
         chunk = max(1, min(len(paths) // (workers * _CHUNKS), _LARGEST_CHUNK))
         return list(pool.map(_read, paths, itertools.repeat(all_rounds), chunksize=chunk))

@@ -1,50 +1,125 @@
 """Whether records are what their launches wrote, and each launch is accounted for.
 
 A record names the SHA-256 of `run.json` and of its ranks' files; it is made again of them, and every digit is compared.
-The ledger of a point has a line when a launch begins and one when it ends. What cannot be verified is one note for an
-experiment. Who changes files, record and ledger alike is not found.
+The ledger of a point has a line when a launch begins and one when it ends; it, and not the record, decides what is
+compared. Who changes files, record and ledger alike is not found.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from analysis import grouped
 from analysis.finding import Finding
 from analysis.verify import launches, remade
+from analysis.verify.launches import Launches
 from analysis.verify.point import Point, in_archive, on_disk
-from record.schema import RecordError
+from record import run_files as files
+from record.schema import RECORD_NAME, RecordError
 
-__all__ = ["RULES", "in_archive", "on_disk", "verify"]
-RULES = (remade.CHANGED, launches.BROKEN, launches.UNACCOUNTED, "measured_again", "not_verifiable")
+__all__ = ["RULES", "UNREADABLE", "Verification", "in_archive", "on_disk", "verify"]
+UNREADABLE = "unreadable_record"
+RULES = (
+    *(remade.CHANGED, launches.BROKEN, launches.UNACCOUNTED, launches.REWRITTEN),
+    *("measured_again", "not_compared", "backup"),
+)
 
 
-def verify(points: Iterable[Point]) -> Iterator[Finding]:
-    """Yield what does not agree, and what cannot be verified, of the launches of these points."""
-    for experiment, members in sorted(grouped(points, lambda point: point.experiment).items()):
-        yield from _experiment(experiment, members)
+@dataclass
+class Verification:
+    """What does not agree, and how many records were compared with the files of their launches."""
+
+    findings: list[Finding] = field(default_factory=list)
+    records: int = 0
+    remade: int = 0  # made again of their files, without a difference
+    not_compared: Counter[str] = field(default_factory=Counter)  # why -> how many
+
+    def __add__(self, other: Verification) -> Verification:
+        """Return both together."""
+        return Verification(
+            self.findings + other.findings,
+            self.records + other.records,
+            self.remade + other.remade,
+            self.not_compared + other.not_compared,
+        )
+
+    @property
+    def serious(self) -> list[Finding]:
+        """Return the findings that something is wrong."""
+        return [finding for finding in self.findings if finding.severity == "serious"]
+
+    def __str__(self) -> str:
+        """Return what was compared, in one line."""
+        text = f"{self.remade} of {self.records} records made again from their files"
+        if changed := self.records - self.remade - self.not_compared.total():
+            text += f"; {changed} changed"
+        if reasons := [f"{reason} ({count})" for reason, count in self.not_compared.most_common()]:
+            text += f"; {self.not_compared.total()} not compared: {'; '.join(reasons)}"
+        return text
 
 
-def _experiment(experiment: str, points: Iterable[Point]) -> Iterator[Finding]:
-    made, count = launches.Launches(), 0
-    lacking: dict[str, int] = defaultdict(int)  # why records cannot be verified -> how many
+def verify(points: Iterable[Point]) -> Verification:
+    """Return what does not agree, and what cannot be verified, of the launches of these points."""
+    by_experiment = sorted(grouped(points, lambda point: point.experiment).items())
+    return sum((_experiment(experiment, members) for experiment, members in by_experiment), Verification())
+
+
+def _experiment(experiment: str, points: Iterable[Point]) -> Verification:
+    made, result, no_ledger = Launches(), Verification(), 0
     for point in points:
-        records = dict(point.records())
-        count += len(records)
-        for run_name, run in records.items():
-            made.begun.add(f"{point.name}/r{run.repeat}")
-            reason, findings = remade.check(point, run_name, run)
-            yield from findings
-            lacking[reason] += bool(reason)
+        records = _records(point, made)
+        launches.add_assignments(point, made)
         try:
-            yield from launches.check(point, records, made)
+            findings = [*launches.check(point, made)]
         except RecordError:
-            lacking["no ledger: launches that were dropped do not show"] += len(records)
-    yield from launches.planned(experiment, made)
+            findings, no_ledger = [], no_ledger + records.records
+        result += records
+        named = {(finding.rule, finding.place) for finding in result.findings}
+        result.findings += [finding for finding in findings if (finding.rule, finding.place) not in named]
+    result.findings += [*launches.remembered(experiment, made), *launches.planned(experiment, made)]
+    result.findings += _notes(experiment, made, result, no_ledger)
+    return result
+
+
+def _records(point: Point, made: Launches) -> Verification:
+    """Return what the records of a point do not agree on with the files beside them; add their launches to `made`."""
+    result = Verification()
+    note = functools.partial(Finding, "local")
+    for run_name in point.runs:
+        place = f"{point.folder}/{run_name}/{RECORD_NAME}"
+        if point.is_in_results and not files.is_run(run_name):
+            meaning = "Only folders as r0 and r0.2 are those of launches."
+            result.findings.append(note(place, "backup", "note", "a record", "not used", None, meaning))
+            continue
+        result.records += 1
+        try:
+            run = point.record(run_name)
+            made.begun.add(f"{point.name}/r{run.repeat}")
+            found = remade.check(point, run_name, run)
+            result.findings += found
+            result.remade += not found
+        except remade.NotComparedError as error:
+            result.not_compared[str(error)] += 1
+        except RecordError as error:
+            result.not_compared["cannot be read"] += 1
+            reason = str(error).removeprefix(f"{place}: ")
+            result.findings.append(note(place, UNREADABLE, "serious", reason, "a record", None, "It is not used."))
+    return result
+
+
+def _notes(experiment: str, made: Launches, result: Verification, no_ledger: int) -> list[Finding]:
     again = [f"{name} {times} times" for name, times in made.complete.items() if times > 1]
-    reasons = [f"{number} of {count} records: {reason}" for reason, number in lacking.items() if number]
-    for rule, stated, follows, meaning in (
-        ("measured_again", ", ".join(again), "once each", "The last one counts (FORCE=1)."),
-        ("not_verifiable", "; ".join(reasons), "digests, files and a ledger", "They are used as the others are."),
-    ):
-        if stated:
-            yield Finding("local", experiment, rule, "note", stated, follows, None, meaning)
+    lacking = [f"{count} of {result.records} records: {reason}" for reason, count in result.not_compared.items()]
+    if no_ledger:
+        lacking.append(f"{no_ledger} of {result.records} records: no ledger: launches that were dropped do not show")
+    return [
+        Finding("local", experiment, rule, "note", stated, follows, None, meaning)
+        for rule, stated, follows, meaning in (
+            ("measured_again", ", ".join(again), "once each", "The last one counts (FORCE=1)."),
+            ("not_compared", "; ".join(lacking), "digests, files and a ledger", "They are used as the others are."),
+        )
+        if stated
+    ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import glob
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from record import ledger, protocol
@@ -16,8 +16,6 @@ from record.schema import RECORD_NAME, RecordError, RunRecord
 ASSIGNMENT = protocol.assignment_path(Path()).name
 # Raised on reading a damaged file, or one that is made to break the reader.
 DAMAGED = (*(RecordError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError),)
-
-
 _IN_RESULTS = re.compile(r"/[0-9a-f]{8}/r\d+(?:\.\d+)?/record\.json$")
 
 
@@ -28,6 +26,7 @@ class Point:
     folder: str
     names: frozenset[str]  # relative to the folder
     content: Callable[[str], bytes]  # of the file at a path
+    decoded: Mapping[str, RunRecord] = field(default_factory=dict)  # records that were read before, by path
 
     def read(self, name: str) -> bytes:
         """Return the content of a file. Raises RecordError if it cannot be read."""
@@ -42,19 +41,25 @@ class Point:
         return self.folder.rsplit("/", 2)[0]
 
     @property
+    def is_in_results(self) -> bool:
+        """Return whether it is a folder of results, named by its hash; else a record was copied elsewhere."""
+        return bool(re.search(r"(^|/)[0-9a-f]{8}$", self.folder))
+
+    @property
     def name(self) -> str:
         """Return its name in a plan: point, and hash of the configuration."""
         return "/".join(self.folder.split("/")[-2:])
 
-    def records(self) -> Iterator[tuple[str, RunRecord]]:
-        """Yield the records that can be read, each with the name of its folder."""
-        for name in sorted(self.names):
-            run, _, file = name.partition("/")
-            if file == RECORD_NAME:
-                try:
-                    yield run, record.loads(self.read(name), name)
-                except RecordError:
-                    continue  # the table names it
+    @property
+    def runs(self) -> list[str]:
+        """Return the names of the folders with a record, sorted."""
+        folders = (name.partition("/") for name in self.names)
+        return sorted(run for run, _, file in folders if file == RECORD_NAME)
+
+    def record(self, run: str) -> RunRecord:
+        """Return the record in a folder. Raises RecordError if it cannot be read."""
+        path = f"{self.folder}/{run}/{RECORD_NAME}"
+        return self.decoded[path] if path in self.decoded else record.loads(self.read(f"{run}/{RECORD_NAME}"), path)
 
     def assignment(self, run: str) -> protocol.Assignment | None:
         """Return the assignment of a run; None if it is missing or damaged."""
@@ -64,10 +69,10 @@ class Point:
             return None
 
 
-def on_disk(records: Iterable[str]) -> list[Point]:
+def on_disk(records: Iterable[str], decoded: Mapping[str, RunRecord] | None = None) -> list[Point]:
     """Return the points with these records, and all others of their experiments that have a ledger.
 
-    Of a record that is not in a folder of results, only the folder that it is in.
+    Of a record that is not in a folder of results, only the folder that it is in. decoded: records that were read.
     """
     folders: dict[Path, str] = {}  # of points, with a pattern of the names of their runs
     for path in (Path(path).absolute() for path in records):
@@ -86,6 +91,7 @@ def on_disk(records: Iterable[str]) -> list[Point]:
                 if path.is_file()
             ),
             record.read,  # no pipe, no device, no file without end
+            {} if decoded is None else decoded,
         )
         for folder, runs in sorted(folders.items())
     ]

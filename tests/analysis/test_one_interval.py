@@ -37,18 +37,17 @@ def test_all_commands_show_the_interval_of_the_launcher(results, model):
     live = next(interval for name, interval in by_arm.items() if not name.endswith("without-allreduce"))
     expected = pytest.approx([live.value / 2, live.low / 2, live.high / 2])
 
+    def document(*arguments: str):
+        return json.loads(analyse(*arguments).partition("\n")[2])  # without the line on what was verified
+
     def ends(number: dict) -> list[float]:
         return [number[name] for name in ("value", "low", "high")]
 
     options = ("--results", str(results), "--format", "json")
-    rows = json.loads(analyse("summary", "weak_scaling", *options))
+    rows = document("summary", "weak_scaling", *options)
     (point,) = [row for row in rows if (row["model"], row["nodes"], row["arm"]) == (model, 2, "")]
     assert ends(point["efficiency_throughput"]) == expected
-    (curve,) = [
-        curve
-        for curve in json.loads(analyse("diagnose", "weak_scaling", *options))["curves"]
-        if curve["model"] == model
-    ]
+    (curve,) = [curve for curve in document("diagnose", "weak_scaling", *options)["curves"] if curve["model"] == model]
     assert ends(curve["points"][-1]["efficiency_throughput"]) == expected
     compared = json.loads(analyse("compare", *options))["comparisons"]
     (number,) = [row for row in compared if (row["model"], row["quantity"]) == (model, PER_DOUBLING)]

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from analysis import verify
-from record import ledger, parts, protocol
+from record import ledger, parts, protocol, recorded_config
 from record import run_files as files
 from record import schema as record
 from record.parts import JobEnd, PartWriter, assemble
@@ -57,15 +57,17 @@ def launch(
     identity |= {"learning_rate": like.learning_rate, "arm_keys": like.arm_keys, "generation": generation}
     source, config = {"train/a.py": "12"}, {**like.config, "program": None}
     assignment = protocol.Assignment(
-        config, like.config_hash, repeat, source, False, False, identity=identity, plan=list(plan)
-    )
+        config, like.config_hash, repeat, source, False, False, identity=identity, plan=list(plan),
+        ledgers=ledger.states(folder.parents[2], (name.rpartition("/")[0] for name in plan)),
+    )  # fmt: skip
     protocol.write_assignment(folder, assignment)
     line = ledger.begin(folder, repeat, generation, plan)
     last = PHASES.index(ends) if ends in PHASES else len(PHASES) - 1
     for rank in like.ranks:
         writer = PartWriter(protocol.part_path(folder, rank.rank, rank.host, 7), rank=rank.rank, host=rank.host)
         phases_s = {name: rank.phases_s[name] for name in PHASES[:last] if name in rank.phases_s}
-        writer.add(phases_s=phases_s, phase=PHASES[last])
+        began_at = datetime.fromisoformat(like.started_at).timestamp() + rank.phases_s["start"]
+        writer.add(phases_s=phases_s, phase=PHASES[last], began_at=began_at)
         if ends == "complete":
             writer.add(**measured(rank), finished=True)
             if rank.rank == 0:
@@ -74,7 +76,7 @@ def launch(
         return folder
     failure = None if ends == "complete" else Failure("interrupted by SIGINT", phase=ends)
     assembled(folder, like, failure, line)
-    ledger.end(folder, repeat, generation, "failed" if failure else "complete")
+    ledger.end(folder, record.load(folder / RECORD_NAME))
     return folder
 
 
@@ -96,8 +98,9 @@ def assembled(folder: Path, like: RunRecord, failure: Failure | None = None, lin
         failure=failure,
         sources={path.name: files.digest(path) for path in (protocol.assignment_path(folder), *by_file)},
         ledger_line=line or like.ledger_line,
+        ended_at=ledger.now(),
     )
-    config = {key: value for key, value in assignment.config.items() if key != "program"}
+    config = recorded_config.recorded(assignment.config)
     run = assemble([*by_file.values()], parts.identity(assignment, config), end)
     (folder / RECORD_NAME).write_bytes(record.dumps(run))
 
@@ -111,8 +114,12 @@ def results(folder: Path) -> Path:
 
 def found(results: Path) -> list[tuple[str, str, str]]:
     """Return rule, severity and stated text of each finding of `verify`."""
-    findings = verify.verify(verify.on_disk(str(path) for path in record.find(results)))
-    return [(finding.rule, finding.severity, finding.stated) for finding in findings]
+    return [(each.rule, each.severity, each.stated) for each in verified(results).findings]
+
+
+def verified(results: Path) -> verify.Verification:
+    """Return what `verify` finds in a folder of results."""
+    return verify.verify(verify.on_disk(str(path) for path in record.find(results)))
 
 
 def said(results: Path, *texts: str) -> None:

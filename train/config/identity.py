@@ -13,12 +13,8 @@ import msgspec
 
 from record import recorded_config
 from record.recorded_config import LAUNCH_PLAN, scaled_learning_rate
-from train.config import program
 from train.config.checks import ConfigError, check
 from train.config.schema import RunConfig
-
-_OF_TRAINING = frozenset({"model", "dataset", "optimizer", "precision", "weights", "assumed", "allreduce_sweep"})
-_BATCHES = frozenset({"batch_per_rank", "global_batch"})
 
 
 def values(config: RunConfig) -> dict[str, Any]:
@@ -36,33 +32,8 @@ def rebuild(recorded: Mapping[str, Any]) -> RunConfig:
 
 
 def resolved(config: RunConfig) -> dict[str, Any]:
-    """Return the configuration as a record keeps it: without the keys that the run does not use.
-
-    With autotune Horovod chooses the tuned settings itself.
-    """
-    recorded = values(config)
-    del recorded["rounds_end_s"]
-    if config.program is None:
-        del recorded["program"]
-    else:
-        return _program_values(config, recorded)
-    if not config.dataset.files:
-        for key in ("data_dir", "on_damaged", "augmentation"):
-            del recorded["dataset"][key]
-    settings = config.distribution
-    unused = ["cycle_time_ms", "fusion_threshold_bytes"] if settings.autotune else []
-    unused += [] if settings.timeline else ["timeline"]
-    unused += [] if settings.asynchronous else ["servers", "servers_on"]
-    for key in unused:
-        del recorded["distribution"][key]
-    return recorded
-
-
-def _program_values(config: RunConfig, recorded: dict[str, Any]) -> dict[str, Any]:
-    """Return the values that mean something for a user's program: it has no model, data or exchange of the kit."""
-    unused = _OF_TRAINING if program.has_batch(config.program.command) else _OF_TRAINING | _BATCHES  # type: ignore[union-attr]
-    used = {key: value for key, value in recorded.items() if key not in unused}
-    return used | {"distribution": {"backend": recorded_config.PROGRAM, "controller": "", "allreduce": True}}
+    """Return the configuration as a record keeps it: without the keys that the run does not use."""
+    return recorded_config.recorded(values(config))
 
 
 def point_name(config: RunConfig, swept: Iterable[str], arm: str | None = None) -> str:

@@ -29,7 +29,6 @@ PLACEHOLDERS = {
     "seed": "another for each launch",
     "here": "the folder of PROGRAM=, else that of the kit",
 }
-BATCHES = ("batch_per_rank", "global_batch")
 _SIZES = ("ranks", "nodes", "hosts", "host_names", "cores", "global_batch")  # another at each size
 # Programs that start another: their name says nothing about what is measured. With a version, as python3.
 _LAUNCHER = re.compile(r"(?:mpirun|mpiexec|orterun|srun|horovodrun|torchrun|deepspeed|accelerate)(?:[\d.]+|\.\w+)?")
@@ -62,11 +61,6 @@ def pattern_problem(pattern: str | None) -> str:
     except re.error as error:
         return f"not a regular expression: {error}"
     return ""
-
-
-def has_batch(command: str) -> bool:
-    """Return whether a command is given the batch: then its work is known, and how it changes with the ranks."""
-    return not {*BATCHES}.isdisjoint(_BRACES.findall(command))
 
 
 def has_size(command: str) -> bool:

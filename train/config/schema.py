@@ -11,7 +11,7 @@ from typing import Any, Self, get_type_hints
 
 import msgspec
 
-from record.recorded_config import ASYNCHRONOUS, STRATEGIES, TOWERS, is_measured
+from record.recorded_config import ASYNCHRONOUS, STRATEGIES, TOWERS, has_batch, is_measured
 from train.config import printed, program
 from train.config.backends import BACKENDS
 from train.config.checks import LeftOut, Rule, allow, check, check_section
@@ -293,7 +293,7 @@ class Program:
             "the command has no {batch_per_rank} and no {global_batch}: ARGS=program.scaling=weak if each rank adds "
             "work of its own, ARGS=program.scaling=strong if all ranks share one problem"
         )
-        yield self.scaling is not None or program.has_batch(self.command), "scaling", asked
+        yield self.scaling is not None or has_batch(self.command), "scaling", asked
         asked = "how many steps a run has is not known: ARGS=program.scaling=weak if each rank adds work, or strong"
         yield self.scaling is not None or self.time is None or self.time_of != "run", "scaling", asked
 

@@ -19,6 +19,7 @@ from common.commands import changed
 from common.printable import escaped, unescaped_output
 from record import clock, progress
 from record.progress import Config, Follower, RunProgress, duration
+from record.recorded_config import has_batch
 from record.schema import RunRecord
 from train.config import program
 from train.launch.plan.launches import program_budget_s
@@ -136,7 +137,7 @@ def _cells(point: Point) -> list[str]:
     if config.launch.rounds:
         return [*numbers, "", "", f"rounds of {len(config.launch.rounds)}"]
     if config.program:
-        known = program.has_batch(config.program.command)
+        known = has_batch(config.program.command)
         return [*numbers, *(str(batch) if known else "" for batch in (config.batch_per_rank, config.global_batch)), ""]
     steps = f"{config.measure.epochs} epochs" if config.measure.epochs else str(config.measure.timed_steps)
     passes = config.distribution.backward_passes_per_step

@@ -6,9 +6,10 @@ import pytest
 
 from analysis.archive import manifest
 from analysis.commands import bundle
+from tests.helpers import launched
 from tests.helpers.needs import needs
 
-FILES = {"README.txt": "read me", "results/a/record.json": "{}", "figures/one.svg": "<svg/>"}
+FILES = {"README.txt": "read me", "figures/one.svg": "<svg/>"}  # beside the four of a launch
 
 
 def key(folder, name="id_ed25519"):
@@ -19,13 +20,14 @@ def key(folder, name="id_ed25519"):
 
 @pytest.fixture
 def packed(tmp_path):
-    """Return a function that seals FILES in a folder, applies `change` to the folder, and packs it."""
+    """Return a function that seals FILES and a launch in a folder, applies `change` to it, and packs it."""
 
     def make(sign_key=None, change=lambda folder: None):
         folder = tmp_path / "stage"
         for name, text in FILES.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
+        launched.launch(folder / "results", 1, 0, plan=launched.names(launched.PLAN[:1]))
         bundle.seal(folder, sign_key)
         change(folder)
         path = tmp_path / "bundle.tar.gz"
@@ -38,7 +40,8 @@ def packed(tmp_path):
 
 def test_an_archive_as_it_was_packed(packed, command):
     output = command("bundle-check", packed()).out
-    assert "3 files in the MANIFEST, none wrong" in output
+    assert "6 files in the MANIFEST, none wrong" in output
+    assert "\n1 of 1 records made again from their files\n" in output
     assert "not signed: this shows damage by accident, not a change on purpose" in output
 
 
@@ -53,7 +56,7 @@ def test_each_file_that_differs_is_missing_or_extra_is_named(packed, command):
         "differs: README.txt",
         "extra: figures/two.svg is not in the MANIFEST",
         "missing: figures/one.svg",
-        f"{path}: 3 files in the MANIFEST, 3 wrong",
+        f"{path}: 6 files in the MANIFEST, 3 wrong",
     ]
 
 
@@ -69,11 +72,12 @@ def test_who_signed_it(packed, command, tmp_path):
     assert 'Good "horovod-scaling-kit" signature for author' in output
     command("bundle-check", path, "--sign-key", f"{other}.pub", status=1)
     assert "give the public key of who signed" in command("bundle-check", path, "--sign-key", mine, status=2).err
-    command("bundle-check", packed(), "--sign-key", f"{mine}.pub", status=1)  # it should be signed, and is not
+    output = command("bundle-check", packed(), "--sign-key", f"{mine}.pub", status=1).out
+    assert output.endswith(f"failed: it is not signed, and SIGN_KEY={mine}.pub must have\n")
 
 
 def edit(folder, _):
-    (folder / "results/a/record.json").write_text('{"better": 1, "sha256": "of that"}')
+    (folder / "figures/one.svg").write_text("<svg>better</svg>")
 
 
 def edit_digest(folder, _):
@@ -103,7 +107,7 @@ def sign_again(folder, sign_key):
 @pytest.mark.parametrize(
     ("change", "message"),  # without the key of the author
     [
-        (edit, "differs: results/a/record.json"),
+        (edit, "differs: figures/one.svg"),
         (edit_digest, "signature: "),
         (edit_and_digest_again, "incorrect signature"),
         (lambda folder, _: (folder / "MANIFEST.sig").unlink(), "missing: MANIFEST.sig: the MANIFEST says"),
@@ -128,6 +132,52 @@ def test_an_unpacked_archive_can_be_checked_too(packed, command, tmp_path):
     command("bundle-check", folder)
     (folder / "link").symlink_to("/etc/passwd")
     assert "extra: link is not a regular file" in command("bundle-check", folder, status=1).out
+
+
+def without_records(folder):
+    shutil.rmtree(folder / "results")
+
+
+def in_another_folder(folder):
+    (folder / "results").rename(folder / "Results")
+
+
+def without_files_of_ranks(folder):
+    for path in folder.rglob("rank-*.jsonl"):
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (without_records, "0 of 0 records made again from their files"),
+        (in_another_folder, "0 of 0 records made again from their files"),
+        (without_files_of_ranks, "0 of 1 records made again from their files; 1 not compared: files of their launches"),
+    ],
+)
+def test_an_archive_none_of_whose_numbers_are_made_again_fails(packed, command, change, message):
+    def change_and_seal(folder):
+        change(folder)
+        (folder / "MANIFEST").unlink()
+        bundle.seal(folder, None)
+
+    path = packed(change=change_and_seal)
+    output = command("bundle-check", path, status=1).out
+    assert "none wrong\n" in output
+    assert message in output
+    assert output.endswith(f"{path}: failed: none of its records was made again from its files\n")
+
+
+def test_a_changed_record_without_a_new_checksum_fails(packed, command):
+    def change_and_seal(folder):
+        (path,) = folder.rglob("record.json")
+        path.write_bytes(path.read_bytes().replace(b'"job_s":1', b'"job_s":2'))
+        (folder / "MANIFEST").unlink()
+        bundle.seal(folder, None)
+
+    output = command("bundle-check", packed(change=change_and_seal), status=1).out
+    assert "serious record_changed: results/" in output
+    assert "serious unreadable_record: results/" in output
 
 
 @pytest.mark.parametrize(

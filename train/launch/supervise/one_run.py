@@ -183,6 +183,7 @@ def make_assignment(
         rounds=budget.task if budget else protocol.RoundsTask(),
         identity=identity,
         plan=list(plan),
+        ledgers=ledger.states(run.home.parents[1], (name.rpartition("/")[0] for name in (run.name, *plan))),
     )
 
 
@@ -209,10 +210,11 @@ def save(
         end,
         attachments={path.name: digest(path) for path in protocol.timeline_paths(folder)},
         sources={path.name: digest(path) for path in (protocol.assignment_path(folder), *by_file)},
+        ended_at=ledger.now(),
     )
     record = assemble([*by_file.values()], parts.identity(assignment, resolved(config)), end)
     write_once(folder / RECORD_NAME, dumps(record))
-    ledger.end(folder, record.repeat, record.generation, record.status)
+    ledger.end(folder, record)
     presence.end(folder)
     return record
 
