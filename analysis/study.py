@@ -74,7 +74,7 @@ class Study:
         """
         if experiment in self._verifications:
             return self._verifications[experiment]
-        paths = dict.fromkeys([*self.records, *(notice.path for notice in self.left_out)])
+        paths = dict.fromkeys([*self.records, *(notice.path for notice in self.left_out if not notice.unconfirmed)])
         wanted = (path for path in paths if experiment is None or experiment in Path(path).parts)
         return self._verifications.setdefault(experiment, verify(on_disk(wanted, self.records)))
 
