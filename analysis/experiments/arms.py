@@ -241,7 +241,11 @@ def _conclusion(contest: RankedContest, base: str) -> str:
         undecided = [arm for arm in contest.arms if arm.verdict == "not decidable" and not arm.ratio.has_interval]
         if unsure := ", ".join(arm.arm for arm in undecided):
             return f"{none}; too few launches of {unsure}: REPEATS={MIN_VALUES} makes enough."
-        return f"{none}: keep it. 'not decidable': no difference is significant."
+        open_arms = [arm for arm in contest.arms if arm.verdict == "not decidable"]
+        if not open_arms:
+            return f"{none}: all others are significantly slower."
+        most = max(open_arms, key=lambda arm: arm.ratio.high)
+        return f"{none}, and {most.arm} may still be {most.ratio.high:.3g} times as fast: keep it, or measure longer."
     best, *others = (arm for arm in contest.arms if arm.verdict == "better")
     settings = ", ".join(f"{key}={value}" for key, value in best.settings.items())
     also = f" Faster too, and perhaps as fast: {', '.join(arm.arm for arm in others)}." if others else ""

@@ -149,7 +149,8 @@ def choose(table: pd.DataFrame) -> Model:
         )
     if fit.costs[1] <= 0:
         raise TableError(
-            f"wall time does not grow with the work per rank ({fit.costs[1]:.3g} s per image): no cost per step"
+            f"wall time does not grow with the work per rank in these runs ({fit.costs[1]:.3g} s per image): no cost "
+            "per step can be separated"
         )
     return EQUAL
 

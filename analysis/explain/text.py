@@ -122,7 +122,9 @@ def _speed(explained: Explanation) -> Iterator[str]:
         return
     measured = float(used.median())
     off = metrics.change_fraction(implied.value, measured)
-    agree = "they agree" if implied.contains(measured) else "these runs are too few to show which is right"
+    agree = (
+        "no contradiction is shown" if implied.contains(measured) else "these runs are too few to show which is right"
+    )
     yield (
         "Without the level of the measured speeds the wall times imply "
         f"{implied.text('.3g', 'images/s a rank')}; measured were {used.min():.3g} to {used.max():.3g}, the median, "

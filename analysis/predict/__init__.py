@@ -1,16 +1,15 @@
 """Predictions for more ranks: the points of one scaling curve, and its predicted time of a step with an interval.
 
-The last doubling of the ranks repeats: the time of a step grows with each doubling as it did with the last one. If that
-was the first to make a step more than a tenth longer, the exchange between nodes began there, and goes on as the sends
-of a ring do: each doubling adds half of what the last one added. How far such predictions were off on the public curves
-is the interval. The points do not show what bends beyond them. Beyond one doubling, therefore, the lower end allows for
-a resource that all ranks share and that saturates.
+The time of a step grows with the logarithm of the ranks, as an exchange does, or with the ranks, as with a serial part
+(Amdahl) or a fixed cost of each job: the latter where it fits the points ten times better. How far such predictions
+were off on the public curves is the interval. The points do not show what bends beyond them. Beyond one doubling,
+therefore, the lower end allows for a resource that all ranks share and that saturates.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -129,7 +128,7 @@ def _joined(curves: list[Curve]) -> Curve:
 
 
 LEVEL = 0.90
-MIN_POINTS = 3  # two have a doubling; a third shows how even the growth is
+MIN_POINTS = 3  # two coefficients, and a third point that shows how well they fit
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class Learned:
 
         It is the learned reach, which includes the scatter of the public curves, or the scatter of the curve's own
         points, whichever is larger. The reach of a point itself is 1 / sqrt 3 of that of one doubling, as for noise of
-        the points: the last doubling repeated has the noise of three measurements.
+        the points.
         """
         return np.asarray(max(self.reach, _scatter(curve)) * np.sqrt((1 + 2 * doublings**2) / 3))
 
@@ -158,64 +157,56 @@ class Prediction:
 
 
 def extrapolated(curve: Curve, at: Sizes) -> np.ndarray:
-    """Return the logarithm of the time of a step at each size; between the points it is interpolated."""
-    if curve.strong:
-        return _both_batches(curve, at)
-    x, y = _by_doublings(curve)
-    doublings = np.maximum(np.log2(at.ranks / curve.largest), 0)
-    if len(x) < 2:
-        return np.full(len(doublings), y[-1])
-    growths = np.diff(y) / np.diff(x)
-    beyond = y[-1] + max(float(growths[-1]), 0.0) * doublings
-    if _first_large(growths)[-1]:
-        added_s = (math.exp(y[-1]) - math.exp(y[-2])) / (x[-1] - x[-2])
-        beyond = np.log(math.exp(y[-1]) + added_s * (1 - 0.5**doublings))
-    return np.asarray(np.where(doublings > 0, beyond, np.interp(np.log2(at.ranks), x, y)))
+    """Return the logarithm of the time of a step at each size; between the points it is interpolated.
 
-
-def _by_doublings(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of ranks and the times of a step at each, both as logarithms."""
-    x, inverse = np.unique(np.log2(curve.ranks), return_inverse=True)
-    return x, np.bincount(inverse, np.log(curve.step_s)) / np.bincount(inverse)
-
-
-def _first_large(growths: np.ndarray) -> np.ndarray:
-    """Return for each growth whether it is a first large one: the exchange between nodes began there."""
-    before = np.maximum.accumulate(np.concatenate([[0.0], growths]))[:-1]
-    return np.asarray(growths > np.maximum(limit("node_step"), 2 * before))
-
-
-def _scatter(curve: Curve) -> float:
-    """Return how far 90 % of the points of a curve are from the repeated doubling, by Student's t of their changes.
-
-    0 for fewer than four points, or if batches vary. A first large step is no scatter.
+    Beyond them it is the fitted time, scaled so that it is that of the largest point there.
     """
+    fitted = _fitted(curve, at)
     if curve.strong:
-        return 0.0
-    x, y = _by_doublings(curve)
-    growths = np.diff(y) / np.diff(x)
-    even = ~_first_large(growths)
-    changes = np.diff(growths)[even[1:] & even[:-1]]
-    if len(changes) < 2:
-        return 0.0
-    return student_quantile(LEVEL, len(changes)) * math.sqrt(float(changes @ changes) / len(changes))
+        return fitted
+    x, inverse = np.unique(np.log2(curve.ranks), return_inverse=True)
+    y = np.bincount(inverse, np.log(curve.step_s)) / np.bincount(inverse)
+    beyond = y[-1] + fitted - _fitted(curve, Sizes(curve.ranks[-1:], curve.batch[-1:]))
+    return np.asarray(np.where(at.ranks > curve.largest, beyond, np.interp(np.log2(at.ranks), x, y)))
 
 
-def _both_batches(curve: Curve, at: Sizes) -> np.ndarray:
-    """Return the logarithm of a step's time T + k batch + s log2 n, where batches vary.
+_LOGARITHM: Callable[[np.ndarray], np.ndarray] = np.log2
+_GROWTHS = (_LOGARITHM, np.positive)
+_BETTER = 10  # so many times smaller must the squares be for growth with the ranks themselves, of four sizes or more
+
+
+def _fitted(curve: Curve, at: Sizes | Curve) -> np.ndarray:
+    """Return the logarithm of a step's time T + s g(n), or T + k batch + s g(n) where batches vary, g as it fits.
 
     The coefficients are at least 0 (non-negative least squares of the relative residuals), so that no time is negative.
     """
     from scipy.optimize import nnls
 
-    def columns(sizes: Curve | Sizes) -> np.ndarray:
-        return np.column_stack([np.ones(len(sizes.ranks)), sizes.batch, np.log2(sizes.ranks)])
+    def columns(sizes: Curve | Sizes, growth: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        batch = [sizes.batch] if curve.strong else []
+        return np.column_stack([np.ones(len(sizes.ranks)), *batch, growth(sizes.ranks)])
 
-    weighted = columns(curve) / curve.step_s[:, None]
-    lengths = np.linalg.norm(weighted, axis=0)
-    lengths[lengths == 0] = 1.0
-    coefficients = nnls(weighted / lengths, np.ones(len(curve.ranks)))[0] / lengths
-    return np.asarray(np.log(columns(at) @ coefficients))
+    times, squares = [], []
+    for growth in _GROWTHS if len(np.unique(curve.ranks)) > MIN_POINTS else _GROWTHS[:1]:
+        weighted = columns(curve, growth) / curve.step_s[:, None]
+        lengths = np.linalg.norm(weighted, axis=0)
+        lengths[lengths == 0] = 1.0
+        coefficients, residual = nnls(weighted / lengths, np.ones(len(curve.ranks)))
+        times.append(np.log(columns(at, growth) @ (coefficients / lengths)))
+        squares.append(residual**2)
+    return np.asarray(times[-1] if squares[-1] < squares[0] / _BETTER else times[0])
+
+
+def _scatter(curve: Curve) -> float:
+    """Return how far 90 % of the points of a curve are from the fitted time, by Student's t.
+
+    0 for fewer than four points, or if batches vary.
+    """
+    residuals = np.log(curve.step_s) - _fitted(curve, curve)
+    degrees = len(residuals) - 2
+    if curve.strong or degrees < 2:
+        return 0.0
+    return student_quantile(LEVEL, degrees) * math.sqrt(float(residuals @ residuals) / degrees)
 
 
 def shortest_step_s(curve: Curve, at: Sizes) -> np.ndarray:

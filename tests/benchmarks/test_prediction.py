@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from analysis.predict import Learned, calibration
+from analysis.predict import calibration
 from analysis.study import Study
 from benchmarks import prediction
 from tests.helpers import ROOT
@@ -23,10 +23,6 @@ def test_an_interval_that_is_too_narrow_would_show():
         return lambda n: np.where(n > 16, n / 4, 1.0)
 
     assert held(falls) < 0.1
-
-
-def test_noise_that_is_not_learned_would_show():
-    assert held(prediction.ring, 0.2, Learned(0.001)) < held(prediction.ring, 0.2)
 
 
 @pytest.mark.slow

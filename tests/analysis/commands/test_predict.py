@@ -107,12 +107,13 @@ def test_step_times_that_a_program_does_not_have_are_not_looked_for(results, com
 
 @learns
 @pytest.mark.parametrize(
-    ("scaling", "rates", "on_8"), [("weak", (100.0, 190.0, 361.0), 685.9), ("strong", (100.0, 180.0, 300.0), 450.0)]
+    ("scaling", "rates", "on_8"),
+    [("weak", (100.0, 200 / 1.1, 400 / 1.2), 800 / 1.3), ("strong", (100.0, 180.0, 300.0), 450.0)],
 )
 def test_a_program_is_predicted_in_its_unit_and_measured_by_its_own_command(
     results, command, json_output, scaling, rates, on_8
 ):
-    """Weak: each doubling keeps 0.95. Strong: a job takes 1/9 + 8/9 / n of its time on one node."""
+    """Weak: each doubling adds a tenth of a step. Strong: a job takes 1/9 + 8/9 / n of its time on one node."""
     typed = ["make", "scaling", "PROGRAM=my.yaml", "NODES=4"]
     for nodes, rate in zip((1, 2, 4), rates, strict=True):
         save(make_program(nodes, rate, scaling=scaling, typed_command=typed), results.folder)

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from analysis.experiments import arms, summary
@@ -96,7 +98,10 @@ def test_arms_are_ranked_by_ratios_to_the_base_in_the_same_repeat(study):
 def test_without_a_faster_arm_the_base_stays(study):
     [contest] = arms.contests(study.local[~study.local["arm"].eq("cycle-5ms")], study.records)
     assert contest.winner is None
-    assert "No arm is significantly faster than as-configured: keep it" in arms.report(contest)
+    text = " ".join(arms.report(contest).split())
+    assert re.search(
+        r"No arm is significantly faster than as-configured, and \w+ may still be 1\.\d+ times as fast", text
+    )
     [contest] = arms.contests(study.local[study.local["repeat"].lt(5)], study.records)
     assert "too few launches of cycle-5ms, grouped, separate" in " ".join(arms.report(contest).split())
 

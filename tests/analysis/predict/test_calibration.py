@@ -27,14 +27,14 @@ def test_what_the_points_below_cannot_carry_is_not_counted():
 
 
 def test_curves_that_go_on_evenly_teach_that_nothing_changes():
-    even = [curve(lambda n: n**0.1, (1, 2, 4, 8), source=name) for name in "ab"]
+    even = [curve(logarithmic, (1, 2, 4, 8), source=name) for name in "ab"]
     assert calibration.learn(even).reach == 0.001  # printed values are not more precise
 
 
 def test_the_reach_is_what_holds_more_than_nine_networks_of_ten():
     """On 8 ranks 22 of 25 networks are 5 % slower than the points below predict, 1 is 9 %, 2 are twice as slow.
 
-    The interval may miss the last two, 8 % of them; a step 10 % longer or less is no first large one.
+    The interval may miss the last two, 8 % of them.
     """
     jumps = [1.05] * 22 + [1.09] + [2.0] * 2
     networks = [curve([1, 1, 1, jump], (1, 2, 4, 8), source=f"m{i}") for i, jump in enumerate(jumps)]
@@ -65,17 +65,19 @@ def test_a_machine_is_predicted_with_what_the_others_taught_and_the_worst_is_nam
 
 
 @pytest.mark.slow
-def test_the_public_curves_are_held_and_no_worse_predicted_than_by_repeating_the_last_doubling():
-    """Each network is predicted from the others: 88 % of the points are held, and the next point has a small error."""
+def test_the_public_curves_are_held_and_better_predicted_than_by_repeating_the_last_doubling():
+    """Each network is predicted from the others: 88 % of the points are held, and errors are a fifth smaller."""
     public = calibration.published_curves(Study().published)
-    assert public.in_general.reach == pytest.approx(0.18, abs=0.002)
+    assert public.in_general.reach == pytest.approx(0.18, abs=0.005)
     assert len(public.others) == 24  # only teach
     assert np.concatenate([check.held for check in public.checks]).mean() >= 0.88
-    for machines in (("Azure",), ("ec2",), ("BSC",)):
-        checks = [check for check in public.checks if check.holdout.curve.source.startswith(machines)]
-        error = [abs(check.error[0]) for check in checks]
-        repeated = [abs(last_doubling(check)[0]) for check in checks]
-        assert np.median(error) <= np.median(repeated) + 1e-9, machines
+    errors, repeated = (
+        np.mean([np.median(np.concatenate([abs(error(check)) for check in public.checks
+                                           if check.holdout.curve.source == source]))
+                 for source in {check.holdout.curve.source for check in public.checks}])
+        for error in (lambda check: check.error, last_doubling)
+    )  # fmt: skip
+    assert errors <= 0.8 * repeated
 
 
 def test_the_24_curves_of_azure():
