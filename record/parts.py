@@ -5,7 +5,7 @@ that; an incomplete last line is ignored. The record is complete, or failed with
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -254,11 +254,24 @@ def assemble(parts: Sequence[RankPart], identity: Mapping[str, Any], job_end: Jo
         schema_version=records.SCHEMA_VERSION,
         **{name: getattr(first, name) for name in _JOB_FIELDS},
     )
+    if moved := moves(trained):
+        record.cores_shared, record.notes = True, [*record.notes, *moved]
     record.attachments |= job_end.attachments
     record.sources = dict(job_end.sources)
     record.ledger_line, record.ended_at = job_end.ledger_line, job_end.ended_at
     record.summary = summary.record_summary(record)
     return record
+
+
+def moves(ranks: Iterable[RankPart | Rank]) -> list[str]:
+    """Return a line for each rank that somebody else bound to other CPUs while it was timed."""
+    lines = []
+    for rank in ranks:
+        spans = [rank.timed_cores, *(window.cores for window in rank.windows)]
+        if cpus := sorted({cpu for span in spans if span for cpu in span.moved_to or ()}):
+            bound, now = (", ".join(map(str, cores)) for cores in (rank.cores, cpus))
+            lines.append(f"rank {rank.rank} on {rank.host} was moved from core {bound} to {now} while it was timed")
+    return lines
 
 
 def _process(kind: type[Process], part: RankPart, **others: Any) -> Process:

@@ -139,6 +139,8 @@ class CoreUse:
     energy_j: float | None = None  # of the processors of the host, on its first rank; None: cannot be read
     gpu_energy_j: float | None = None  # of the rank's GPU; None: there is none, or it does not count
     gpu_clock_mhz: float | None = None  # of its processors, at the end
+    # The CPUs that the rank might use at the end, if they were others than those that it was bound to; empty if not.
+    moved_to: list[int] | None = None  # None: not recorded
 
 
 @dataclass(slots=True)  # a record may have thousands

@@ -14,6 +14,7 @@ from analysis.finding import Finding, Severity
 from analysis.stats.repeats import MIN_VALUES
 from analysis.thresholds import limit
 from record import rounds
+from record.parts import moves
 from record.schema import CoreUse, Rank, RunRecord
 
 
@@ -65,10 +66,14 @@ def _computing(run: RunRecord) -> dict[int, list[float]]:
 
 @rule(RECORD_RULES)
 def cores_shared(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report ranks that shared cores: they compete, so the run measures the scheduler, not how training scales."""
+    """Report ranks that shared cores: they compete, so the run measures the scheduler, not how training scales.
+
+    Also those that somebody moved to other cores while they were timed.
+    """
     if run.cores_shared:
         meaning = "Not valid as a scaling result; figures draw this point hollow."
-        yield finding(path, "serious", f"{run.workers} ranks", "a core or more for each rank", None, meaning)
+        stated = "; ".join(moves(run.ranks)) or f"{run.workers} ranks"
+        yield finding(path, "serious", stated, "a core or more for each rank", None, meaning)
 
 
 @rule(RECORD_RULES)

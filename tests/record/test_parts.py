@@ -123,6 +123,17 @@ def test_the_time_that_a_rank_did_not_book_is_of_its_exit_or_of_the_phase_in_whi
     assert [rank.phases_s for rank in record.ranks] == [booked_s | {"exit": 4.5}, booked_s | {"evaluate": 4.5}]
 
 
+def test_a_rank_that_was_moved_is_named_and_its_run_is_not_valid_as_a_scaling_result():
+    use = CoreUse(5.0, 4.0, 4.0, 0.0, moved_to=[])
+    stays = part(0, 4.0, host="n1", cores=[0], timed_cores=use)
+    moved = part(1, 4.0, host="n1", cores=[1], timed_cores=replace(use, moved_to=[0]), notes=["of rank 1"])
+    assert not assemble([stays, replace(moved, timed_cores=use)], IDENTITY, JOB_END).cores_shared
+    record = assemble([stays, moved], IDENTITY, JOB_END)
+    assert record.cores_shared
+    assert record.notes == ["rank 1 on n1 was moved from core 1 to 0 while it was timed"]
+    assert stays.notes == []
+
+
 def test_a_process_that_only_holds_a_server_is_no_rank_and_its_cores_are_counted():
     busy = CoreUse(5.0, 1.0, 1.0, 0.0)
     server = part(2, 5.0, workers=0, host="n3", cores=[4, 5], peak_memory_bytes=7, timed_cores=busy, step_times_s=[])

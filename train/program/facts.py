@@ -69,8 +69,8 @@ class Counters:
     def since(self) -> tuple[CoreUse, int, int]:
         """Return the use of the cores, and the bytes read from file systems and written to them, not from caches."""
         counts = (end - begin for end, begin in zip(self._read(), self._begin, strict=True))
-        *times_s, read_bytes, written_bytes = counts
-        return CoreUse(*times_s), int(read_bytes), int(written_bytes)
+        wall_s, own_s, busy_s, steal_s, read_bytes, written_bytes = counts
+        return CoreUse(wall_s, own_s, busy_s, steal_s), int(read_bytes), int(written_bytes)
 
 
 class GpuSampler:

@@ -16,6 +16,7 @@ from typing import Any
 from common import affinity
 from record.schema import CoreUse
 from record.summary import known_mean
+from train.rank import placement
 from train.rank.gpus import NOT_COUNTED, GpuCount
 
 POWER = Path("/sys/class/powercap")
@@ -141,6 +142,7 @@ def since(begin: Reading | None, meter: Meter) -> CoreUse | None:
         energy_j=processors_j(begin.processors, end.processors),
         gpu_energy_j=gpu_j(begin.gpu.energy_j, end.gpu.energy_j),
         gpu_clock_mhz=end.gpu.clock_mhz,
+        moved_to=placement.moved_to(),
     )
 
 
@@ -149,8 +151,9 @@ def total(usages: Sequence[CoreUse | None]) -> CoreUse | None:
     counted = [usage for usage in usages if usage]
     if not counted or len(counted) < len(usages):
         return None
-    sums: dict[str, Any] = {}
-    for name in (item.name for item in fields(CoreUse)):
+    moved = sorted({cpu for usage in counted for cpu in usage.moved_to or ()})
+    sums: dict[str, Any] = {"moved_to": moved if all(usage.moved_to is not None for usage in counted) else None}
+    for name in (item.name for item in fields(CoreUse) if item.name not in sums):
         values = [getattr(usage, name) for usage in counted]
         sums[name] = known_mean(values) if name.endswith("_mhz") else _sum(values)
     return CoreUse(**sums)

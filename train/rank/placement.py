@@ -121,17 +121,36 @@ def shared_on_a_host(ranks: Iterable[tuple[str, Sequence[int], int]]) -> bool:
     return any(shared(cores) for cores in by_host.values())
 
 
+_bound: set[int] = set()  # the cores of this process; empty before it is bound
+
+
 def bind(cores: Sequence[int]) -> None:
     """Bind this process, and every thread that it starts from now on, to `cores`; OpenMP gets as many threads."""
     affinity.bind(cores)
+    _remember(cores)
     os.environ["OMP_NUM_THREADS"] = str(len(cores))
 
 
 def move(cores: Sequence[int]) -> None:
     """Bind all threads of this process to `cores` from now on."""
+    _remember(cores)
     for thread in Path("/proc/self/task").iterdir():
         with contextlib.suppress(ProcessLookupError):  # it has ended
             affinity.bind(cores, int(thread.name))
+
+
+def _remember(cores: Sequence[int]) -> None:
+    _bound.clear()
+    _bound.update(cores)
+
+
+def moved_to() -> list[int]:
+    """Return the CPUs that this process may use now, if somebody else bound it to others than `bind` or `move` did.
+
+    A user can (taskset), a batch system (another cpuset), and the kernel where a CPU is taken away.
+    """
+    cores = os.sched_getaffinity(os.getpid())  # of its first thread: libraries bind threads of their own
+    return sorted(cores) if _bound and cores != _bound else []
 
 
 def addresses() -> dict[str, str]:

@@ -43,6 +43,8 @@ def test_a_loop_of_this_process_is_its_own_time(monkeypatch):
 def test_spans_are_added_and_an_unknown_one_leaves_the_sum_unknown():
     first = CoreUse(1.0, 0.5, 0.75, 0.25, 0.125, 2000.0, energy_j=3.0, gpu_energy_j=4.0, gpu_clock_mhz=1000.0)
     second = CoreUse(2.0, 1.5, 1.75, 0.0, frequency_mhz=3000.0)
+    moved = CoreUse(1.0, 1.0, 1.0, 0.0, moved_to=[3, 1])
+    assert counters.total([moved, moved]).moved_to == [1, 3]
     assert counters.total([first, second]) == CoreUse(3.0, 2.0, 2.5, 0.25, None, 2500.0, None, None, 1000.0)
     twice = counters.total([first, first])
     assert (twice.energy_j, twice.gpu_energy_j, twice.delay_s) == (6.0, 8.0, 0.25)

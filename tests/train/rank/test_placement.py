@@ -68,6 +68,9 @@ def test_all_threads_of_a_process_move():
     try:
         placement.move(before[-1:])
         assert affinity.usable_cores() == before[-1:]
+        assert placement.moved_to() == []
+        os.sched_setaffinity(os.getpid(), before)  # as taskset does
+        assert placement.moved_to() == (before if len(before) > 1 else [])
     finally:
         done.set()
         thread.join()
