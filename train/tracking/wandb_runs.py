@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import harmonic_mean
 from typing import Any
 
+from common import bounded_files as bounded
 from record import rounds
 from record import run_files as files
 from record.disturbance import run_selection
@@ -28,6 +29,7 @@ from train.config.schema import Tracking
 INIT_WITHIN_S = 30.0  # for the answer of a server
 _START_WITHIN_S = 300.0  # for wandb's own process, on busy cores
 MARKER_NAME, LIVE_NAME = "wandb-run-id", "wandb-live-id"
+_ID, _ID_BYTES = re.compile("[0-9a-f]{16}"), 1000
 AXES = ("rounds/round", "timed/step", "epochs/epoch", "usage/time_s")  # the axes of the rows with the same prefix
 
 Row = dict[str, Any]
@@ -273,8 +275,19 @@ def home(run_folder: Path) -> Path:
 
 def run_id(record: RunRecord, run_folder: Path) -> str:
     """Return the ID of a record's run: the same at each attempt, so that a record never has two."""
-    live = run_folder / LIVE_NAME
-    return live.read_text() if live.exists() else record.sha256[:16]
+    return _kept_id(run_folder / LIVE_NAME) or record.sha256[:16]
+
+
+def _kept_id(path: Path) -> str:
+    """Return the ID of a run that is kept in a file; "" without one.
+
+    The folder may be anybody's: as a pattern, "*" would select the runs of all records, to be removed.
+    """
+    try:
+        text = bounded.read(path, _ID_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+    return text if _ID.fullmatch(text) else ""
 
 
 def begin_live(run_folder: Path) -> str:
@@ -286,15 +299,13 @@ def begin_live(run_folder: Path) -> str:
 
 def is_complete(run_folder: Path) -> bool:
     """Return whether the record in this folder has a complete run."""
-    return (run_folder / MARKER_NAME).exists()
+    return bool(_kept_id(run_folder / MARKER_NAME))
 
 
 def run_file(record_path: Path) -> Path | None:
     """Return the file of a record's complete run; None without one."""
-    if not is_complete(record_path.parent):
-        return None
-    name = (record_path.parent / MARKER_NAME).read_text()
-    return next(home(record_path.parent).glob(f"*-{name}/run-{name}.wandb"), None)
+    name = _kept_id(record_path.parent / MARKER_NAME)
+    return next(home(record_path.parent).glob(f"*-{name}/run-{name}.wandb"), None) if name else None
 
 
 def synced_marker(run_file: Path) -> Path:

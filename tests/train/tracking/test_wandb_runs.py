@@ -1,5 +1,7 @@
 """The rows of W&B runs. Their IDs and folders: test_mirror.py."""
 
+import os
+
 import pytest
 
 from tests.helpers.run_records import disturb, make_rounds
@@ -36,3 +38,24 @@ def test_a_launch_in_rounds_has_images_per_s_of_each_arm_in_each_round():
     assert [(row["rounds/round"], row["rounds/counts"]) for row in wandb_runs.round_rows(record)] == [(0, 1), (1, 0)]
     of_rounds_that_count = {name: wandb_runs.summary(record)[f"images_per_s_{name}"] for name in arms}
     assert of_rounds_that_count == pytest.approx(dict(zip(arms, (16, 20, 32), strict=True)))
+
+
+@pytest.mark.parametrize("content", ["*", "", "x/../../../*", "0123456789abcdef\n", "0" * 5000, "\udcff", None])
+def test_a_file_of_an_id_that_holds_none_selects_no_run(tmp_path, content):
+    """What begins a run removes those with its ID: with the ID "*" it would remove all."""
+    run_folder = tmp_path / "experiment/point/01234567/r0"
+    run_folder.mkdir(parents=True)
+    for name in (wandb_runs.LIVE_NAME, wandb_runs.MARKER_NAME):
+        if content is None:
+            os.mkfifo(run_folder / name)
+        else:
+            (run_folder / name).write_bytes(content.encode(errors="surrogateescape"))
+    record = run_record(ranks=[rank(0, [0.5], 1.5)], losses=[1.0])
+    assert wandb_runs.run_id(record, run_folder) == record.sha256[:16]
+    assert not wandb_runs.is_complete(run_folder)
+    assert wandb_runs.run_file(run_folder / "record.json") is None
+    for name in (wandb_runs.LIVE_NAME, wandb_runs.MARKER_NAME):
+        (run_folder / name).unlink()
+    assert wandb_runs.run_id(record, run_folder) == record.sha256[:16]
+    name = wandb_runs.begin_live(run_folder)
+    assert wandb_runs.run_id(record, run_folder) == name
