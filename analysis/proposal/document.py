@@ -1,6 +1,7 @@
 """The document of a proposal: its parts, and the same as Markdown, LaTeX and CSV."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,11 @@ _LATEX = str.maketrans({
     ">": r"\textgreater{}", "'": r"\textquotesingle{}", "\n": " ",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 })  # fmt: skip
+# What pdflatex has no character for in the encoding T1, so that it would stop: names may have any.
+_UNKNOWN_TO_LATEX = re.compile(
+    "[^\n -~\xa0-\u0125\u0128-\u0137\u0139-\u013e\u0141-\u0148\u014a-\u0165\u0168-\u017e"
+    "\u2013\u2014\u2018-\u201a\u201c-\u201e\u2020-\u2022\u2026\u20ac]"
+)
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,8 @@ def latex(content: Proposal) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.translate(_LATEX)
+    known = _UNKNOWN_TO_LATEX.sub(lambda character: f"U+{ord(character[0]):04X}", text)
+    return known.translate(_LATEX)
 
 
 def _description(facts: Mapping[str, str]) -> list[str]:

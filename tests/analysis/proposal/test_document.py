@@ -14,11 +14,16 @@ from tests.helpers.run_records import make_program, save
 pytestmark = pytest.mark.slow
 
 
+PROBLEM = "100 % of a_b, {1} & more \\input{x} 漢≤\u202e <script>alert(1)</script>"
+
+
 def content(folder, unit="cells/s", scaling="weak", rates=(100.0, 190.0), plan=None):
     """Return the proposal of a program that was launched six times on 1 and 2 nodes, with rates alike."""
     for repeat in range(6):
         for nodes, rate in enumerate(rates, 1):
-            problem = {"program": {"name": "my_solver", "scaling": scaling, "problem": "100 % of a_b, {1} & more"}}
+            problem = {
+                "program": {"name": "my_solver", "command": "./my_solver", "scaling": scaling, "problem": PROBLEM}
+            }
             save(make_program(nodes, rate * (1 + 0.001 * repeat), unit, scaling, repeat, **problem), folder)
     return proposal.proposal(Study(folder), ("scaling",), plan or Plan())
 
@@ -56,7 +61,7 @@ def test_a_rate_per_day_gives_hours(tmp_path):
 @needs("pdflatex")
 def test_latex_is_translated(tmp_path):
     text = document.latex(content(tmp_path))
-    assert r"100 \% of a\_b, \{1\} \& more" in text
+    assert r"100 \% of a\_b, \{1\} \& more \textbackslash{}input\{x\} U+6F22U+2264U+202E" in text
     assert r"\midrule" in text
     (tmp_path / "p.tex").write_text(text.replace(r"\includegraphics[width=\textwidth]{proposal-scaling.pdf}", ""))
     done = subprocess.run(["pdflatex", "-halt-on-error", "p.tex"], cwd=tmp_path, capture_output=True, text=True)
