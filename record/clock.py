@@ -65,20 +65,20 @@ def confirmation(program: Mapping[str, Any], found_by: str) -> str:
 
 
 def program_launch(record: RunRecord) -> ProgramLaunch | None:
-    """Return what was read and measured in a launch; None if it is not that of a program that printed its number."""
-    program = record.config.get("program")
-    if not (program and record.printed):
-        return None
+    """Return what was read and measured in a launch; None without a number of a program, or the time that it ran."""
+    program, printed = record.config.get("program"), record.printed
     use = record.program.cores if record.program else None
     use = use or CoreUse(wall_s=record.job_s, own_s=0.0, busy_s=0.0, steal_s=0.0)
+    if not (program and printed and printed.value > 0 and use.wall_s > 0 and record.workers):
+        return None
     swept = {key: value for key, value in record.swept.items() if key not in ("nodes", "ranks_per_node")}
     hosts = sorted({host.cpu_model for host in record.environment.hosts}) if record.environment else []
-    code = confirmation(program, record.printed.found_by)
+    code = confirmation(program, printed.found_by)
     return ProgramLaunch(
-        series=json.dumps([record.experiment, program["command"], swept, hosts, record.config.get("device")]),
+        series=json.dumps([record.experiment, program.get("command"), swept, hosts, record.config.get("device")]),
         size=record.point,
         ranks=record.workers,
-        printed=record.printed,
+        printed=printed,
         running_s=use.wall_s,
         work=_work(record, program.get("scaling")),
         cpu_s=use.own_s,

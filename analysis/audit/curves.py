@@ -138,7 +138,8 @@ def _beyond(share: Number, row: Row, ideal: float) -> Finding:
     off = share.value - 1
     severity, why = severity_and_reason(share, off, "its 95 % interval lies above 1")
     meaning = f"Efficiency {share}: {why}. Check the smallest point first: it is the base of all others."
-    stated = f"{share.value * ideal:.3g}x by {row['quantity']}"
+    by = row["quantity"] if row["quantity"] != "images_per_s" or row["unit"] == "images/s" else row["unit"]
+    stated = f"{share.value * ideal:.3g}x by {by}"
     return finding(row, severity, stated, f"at most {ideal:g}x", off, meaning)
 
 

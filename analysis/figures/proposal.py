@@ -18,18 +18,22 @@ _QUANTITIES = ("rate", "speedup", "efficiency")
 
 
 def draw(content: Proposal) -> Figure:
-    """Return the figure: a row of three panels for weak and one for strong scaling."""
-    kinds = [kind for kind in get_args(Kind) if content.curves_in(kind)]
-    size = (_WIDTH_MM * MM, (8 + _PANELS_MM * len(kinds)) * MM)
+    """Return the figure: a row of three panels for weak and one for strong scaling, of each unit."""
+    groups = [
+        [curve for curve in content.curves_in(kind) if curve.unit == unit]
+        for kind in get_args(Kind)
+        for unit in dict.fromkeys(curve.unit for curve in content.curves_in(kind))
+    ]
+    size = (_WIDTH_MM * MM, (8 + _PANELS_MM * len(groups)) * MM)
     figure = Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(len(kinds), 3, squeeze=False)
-    for kind, axes in zip(kinds, panels, strict=True):
-        _panels(list(axes), content, kind)
+    panels = figure.subplots(len(groups), 3, squeeze=False)
+    for curves, axes in zip(groups, panels, strict=True):
+        _panels(list(axes), curves, content.plan.threshold)
     return plots.legend(figure)
 
 
-def _panels(panels: Sequence[Axes], content: Proposal, kind: Kind) -> None:
-    curves = content.curves_in(kind)
+def _panels(panels: Sequence[Axes], curves: Sequence[SupportedCurve], threshold: float) -> None:
+    kind, unit = curves[0].kind, curves[0].unit
     nodes = sorted({row.nodes for curve in curves for row in curve.rows})
     for axes, quantity in zip(panels, _QUANTITIES, strict=True):
         plots.draw(axes, [line for curve in curves for line in _lines(curve, quantity, _number(curve, curves))])
@@ -41,12 +45,10 @@ def _panels(panels: Sequence[Axes], content: Proposal, kind: Kind) -> None:
         ends = [first, nodes[-1]]
         ideal = [curve.rows[0].rate.value * n / first for n in ends]
         panels[0].plot(ends, ideal, ":", color=plots.colour(curve.model), lw=0.7)
-    units = {curve.unit for curve in curves}
-    plots.logarithmic(panels[0], f"{kind} scaling: {units.pop() if len(units) == 1 else 'rate'}")
+    plots.logarithmic(panels[0], f"{kind} scaling: {unit}")
     plots.ideal(panels[1], nodes)
     plots.logarithmic(panels[1], "speedup", base=2)
     plots.fraction(panels[2], "efficiency")
-    threshold = content.plan.threshold
     label = f"threshold {100 * threshold:g} %"
     panels[2].axhline(threshold, color="black", linestyle="--", lw=0.8, label=label)
 

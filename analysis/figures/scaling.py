@@ -39,20 +39,28 @@ def _axis_label(over: str) -> str:
 
 
 def _throughput(points: Points) -> Figure:
-    fig, (axes,) = plots.canvas(height_mm=80)
-    over = _over(points.local)
-    lines = plots.local_lines(points.local, over=over)
+    """Draw the rates over the sizes, in a panel for each unit: those of two programs have no axis in common."""
+    local, over = points.local, _over(points.local)
+    rates = local[local["quantity"].eq("images_per_s")]
+    units = [local[local["record"].isin(rows["record"])] for _, rows in rates.groupby("unit", sort=False)]
+    fig, panels = plots.canvas(len(units), 1, height_mm=30 + 50 * len(units), sharex=True)
+    for axes, rows in zip(panels, units, strict=True):
+        _rates(axes, rows, over)
+        plots.doubling(axes, local[over], _axis_label(over) if axes is panels[-1] else "")
+    panels[-1].plot([], [], ":", color=plots.GREY, label="ideal")
+    return plots.legend(fig, labels.figure_note(local))
+
+
+def _rates(axes: Axes, local: pd.DataFrame, over: str) -> None:
+    lines = plots.local_lines(local, over=over)
     first = min((line.x[0] for line in lines), default=0)
     sizes = sorted({x for line in lines for x in line.x})
     # an arm that is only on more nodes shares the ideal of the others
     for line in (line for line in lines if line.x[0] == first):
         axes.plot(sizes, [line.y[0] * x / first for x in sizes], ":", color=line.colour, linewidth=0.7)
     plots.draw(axes, lines)
-    axes.plot([], [], ":", color=plots.GREY, label="ideal")
-    plots.doubling(axes, points.local[over], _axis_label(over))
-    plots.logarithmic(axes, f"throughput [{labels.rate_unit(points.local)}]")
-    plots.draw_bounds(axes, points.local, over)
-    return plots.legend(fig, labels.figure_note(points.local))
+    plots.logarithmic(axes, f"throughput [{labels.rate_unit(local)}]")
+    plots.draw_bounds(axes, local, over)
 
 
 def _efficiency(points: Points) -> Figure:
@@ -131,11 +139,18 @@ def _phases(points: Points) -> Figure:
 
 
 def _stack(axes: Axes, rows: pd.DataFrame, over: str) -> None:
-    """Draw the phases of one series as stacked bars, one a point; hatched where cores were shared."""
+    """Draw the phases of one series as stacked bars, one a point; hatched where cores were shared.
+
+    Only phases that were recorded are in the legend: a user's program has a start, itself and an exit.
+    """
     mean = rows.groupby([over, "quantity"])["value"].mean().unstack("quantity")
     shared = controls.invalid(rows).groupby(rows[over]).any().tolist()
     bottom = np.zeros(len(mean))
     for label, (names, shade) in _PHASES.items():
+        recorded = [name for name in names if f"phase_{name}_s" in mean]
+        if not recorded:
+            continue
+        label = label if len(recorded) == len(names) else ", ".join(recorded)
         heights = mean.reindex(columns=[f"phase_{name}_s" for name in names]).sum(axis=1).to_numpy()
         bars = axes.bar(range(len(mean)), heights, 0.7, bottom, color=shade, label=label)
         for bar, hollow in zip(bars, shared, strict=True):

@@ -210,7 +210,7 @@ def _experiment(name: str, rows: pd.DataFrame, page_figures: Sequence[PageFigure
                 "record": row["record"],
                 "started": row["started_at"],
                 "generation": str(row["generation"]),
-                "images/s": _number(images_per_s.get(row["record"])),
+                labels.rate_unit(rows): _number(images_per_s.get(row["record"])),
                 "notes": "; ".join(filter(None, (rounds.get(row["record"]), row["note"]))),
             }
             for row in runs.head(MAX_RUNS).to_dict("records")

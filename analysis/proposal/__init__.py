@@ -10,6 +10,7 @@ from typing import Literal
 import pandas as pd
 
 from analysis import TableError, grouped, labels, metrics, speedups
+from analysis.audit.curves import beyond_ideal
 from analysis.documents import counted
 from analysis.experiments import summary
 from analysis.predict import answers, calibration, reading, sizes
@@ -77,6 +78,7 @@ class SupportedCurve:
     rows: list[Row]
     supported: int | None  # the largest number of nodes up to which every size meets the threshold
     remarks: list[str] = field(default_factory=list)
+    contradicted: str = ""  # how the audit contradicts it; "": it does not
 
     @property
     def name(self) -> str:
@@ -179,8 +181,15 @@ def _curve(
         rows += predicted
     return SupportedCurve(
         first["experiment"], kind, labels.name(first["model"]), series, labels.rate_unit(points[-1].runs),
-        facts.node(records[first["record"]]), rows, supported, remarks,
+        facts.node(records[first["record"]]), rows, supported, remarks, _contradiction(points, measured),
     )  # fmt: skip
+
+
+def _contradiction(points: Sequence[summary.Point], measured: pd.DataFrame) -> str:
+    """Return how the audit contradicts the speedups of a curve; "" if it does not."""
+    paths = {path for point in points for path in point.runs["record"]}
+    serious = [f for f in beyond_ideal(measured[measured["record"].isin(paths)]) if f.severity == "serious"]
+    return f"{serious[0].stated}, {serious[0].follows}" if serious else ""
 
 
 def _gains(points: Sequence[summary.Point], measured: pd.DataFrame) -> list[tuple[Number | None, float]]:
@@ -286,6 +295,11 @@ def sentence(curve: SupportedCurve, threshold: float) -> str:
     name = f"{curve.name}, {curve.kind} scaling"
     if curve.supported is None:
         return f"{name}: ranks disturbed each other on {counted(base.nodes, 'node')}: no number of nodes is supported."
+    if curve.contradicted:
+        return (
+            f"{name}: no number of nodes is supported, because the audit contradicts the measurements: a speedup of "
+            f"{curve.contradicted}. See make audit."
+        )
     supported = counted(curve.supported, "node")
     text = f"{name}: the measurements support {supported} at an efficiency of {100 * threshold:g} %"
     after = [row for row in rest if row.nodes > curve.supported]

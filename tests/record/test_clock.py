@@ -67,6 +67,7 @@ def test_one_size_and_other_programs_are_not_compared():
     assert not doubt(launch(1, 5.0, 10.0))
     assert not doubt(launch(1, 5.0, 10.0), launch(2, 5.0, 1.0, command="another {ranks}"))
     assert clock.program_launch(bare_record()) is None
+    assert launch(1, 0.0, 10.0) is launch(1, 5.0, 0.0) is None
 
 
 def test_a_launch_says_what_was_read_and_how_many_cores_it_used():

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.figures import registry
 from tests.helpers.drawn_figures import draw, lines
-from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, make_rounds, save
+from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, make_program, make_rounds, save
 from tests.helpers.studies import curve_in_rounds
 
 pytestmark = pytest.mark.slow
@@ -44,6 +44,18 @@ def test_a_curve_in_rounds_has_its_intervals_its_rounds_and_the_control(results)
     assert bottom.get_ylabel() == "efficiency by wall time\n(n=1 to 2)"
     # few launches a point: no line joins them
     assert not [line for line in bottom.get_lines() if line.get_linestyle() == "--"]
+
+
+def test_programs_have_their_own_units_and_phases(results):
+    for nodes in (1, 2):
+        save(make_program(nodes, 90.0 * nodes, "tokens/s"), results.folder)
+        save(make_program(nodes, 3.0 * nodes, "GFLOP/s", **{"program.command": "other {ranks}"}), results.folder)
+    panels = draw("own-scaling-throughput", results.table()).axes
+    assert [axes.get_ylabel() for axes in panels] == ["throughput [tokens/s]", "throughput [GFLOP/s]"]
+    values = [[max(line.get_ydata()) for line in axes.get_lines() if len(line.get_ydata())] for axes in panels]
+    assert [max(each) for each in values] == [180.0, 6.0]
+    legend = draw("own-scaling-phases", results.table()).legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["start", "timed", "exit"]
 
 
 def test_rounds_alone_have_the_phases_of_their_largest_point(results):

@@ -32,6 +32,7 @@ def test_a_program_keeps_its_unit_and_has_no_batch(tmp_path):
     text = document.markdown(content(tmp_path))
     assert "| cells/s |" in text
     assert "A run processes 1,000,000 cells (IMAGES=" in text
+    assert "the measurements support 2 nodes" in text
     assert not [word for word in ("images/s", "batch a rank", "tensorflow", "horovod 0") if word in text]
     assert f"| target machine, if another | {BLANK} |" in text
     assert "Weak scaling (constant work of each rank)" in text
@@ -44,6 +45,14 @@ def test_a_fixed_problem_is_strong_scaling(tmp_path):
     assert (curve.kind, curve.name, curve.rows[0].batch) == ("strong", "my_solver", None)
     assert curve.rows[1].efficiency.value == pytest.approx(0.95, rel=0.001)
     assert "Strong scaling (constant problem of the whole job)" in document.markdown(strong)
+
+
+def test_what_the_audit_contradicts_supports_nothing(tmp_path):
+    """Three times the rate on two nodes; 1.9 times in the first test."""
+    text = document.markdown(content(tmp_path, scaling="strong", rates=(100.0, 300.0)))
+    assert "no number of nodes is supported, because the audit contradicts" in text
+    assert "a speedup of 3x by cells/s, at most 2x" in text
+    assert "the measurements support" not in text
 
 
 def test_a_rate_per_day_gives_hours(tmp_path):
