@@ -54,7 +54,7 @@ class Assignment:
     config: dict[str, Any]  # the whole resolved configuration, as `train.config.identity.rebuild` takes it
     config_hash: str
     repeat: int  # number of the launch of this configuration, from 0
-    source: dict[str, str]  # file -> digest, of the launcher's train/ and conf/ (record/run_files.py)
+    source: dict[str, str]  # file -> digest, of the code when the launcher's command began (record/run_files.py)
     hosts_apart: bool  # each node is a separate host
     quotas: bool  # the launcher limits the nodes to CPU quotas while they measure (train/rank/quota_gate.py)
     rounds: RoundsTask = field(default_factory=RoundsTask)

@@ -2,7 +2,7 @@
 
 A run is in results/<experiment>/<point>/<hash8>/r<repeat>[.<generation>]/.
 
-Hosts may hold different copies of the tree: digests of code and configuration files show differences.
+Hosts may hold different copies of the tree, which may also change: digests of the code show differences.
 """
 
 import errno
@@ -12,7 +12,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
@@ -23,8 +23,9 @@ from common import bounded_files as bounded
 from record.kit import ROOT
 from record.schema import RECORD_NAME, Outcome, RecordError, load_outcome
 
-FOLDERS = ("train", "record", "common", "conf")
-SUFFIXES = (".py", ".yaml")
+# The code that ranks run. Not conf/: a rank gets its configuration from the launcher.
+FOLDERS = ("train", "record", "common")
+_NOT_OF_RANKS = re.compile("train/(tools|tracking|launch/(?!start/))")
 # The folder of a run: repeat, and generation if it is not the first. Nothing else, as "r0 (copy)", is one.
 _RUN = re.compile(r"r(0|[1-9][0-9]{0,8})(?:\.([2-9]|[1-9][0-9]{1,8}))?")
 DIGITS = 12  # hexadecimal, of each file: enough to tell copies apart
@@ -202,9 +203,15 @@ def digest(path: Path, algorithm: str = "sha256") -> str:
 
 @functools.cache
 def source_files(root: Path = ROOT) -> Mapping[str, str]:
-    """Return the files of train/ and conf/ below `root`: relative path -> the first digits of the content's SHA-256."""
-    paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.suffix in SUFFIXES)
-    return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS] for path in paths}
+    """Return the files of the code that ranks run: as `digests`, of the moment of the first call in this process."""
+    names = sorted(path.relative_to(root).as_posix() for folder in FOLDERS for path in (root / folder).rglob("*.py"))
+    return digests([name for name in names if not _NOT_OF_RANKS.match(name)], root)
+
+
+def digests(names: Iterable[str], root: Path = ROOT) -> dict[str, str]:
+    """Return the first digits of the content's SHA-256 of these files below `root`, without those that are not there."""
+    paths = ((name, root / name) for name in names)
+    return {name: digest(path)[:DIGITS] for name, path in paths if path.is_file()}
 
 
 def source_digest(digests: Mapping[str, str]) -> str:

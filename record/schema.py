@@ -385,7 +385,7 @@ class RunRecord:
     environment: Environment | None
     schema_version: int  # of the file, which may be older; without a default: a file must have it
     kit_version: str = ""  # of the kit that wrote the file
-    source_digest: str = ""  # of the content of train/ and conf/ that ran (record/run_files.py)
+    source_digest: str = ""  # of the code that ran (record/run_files.py)
     swept: Swept = field(default_factory=dict)  # each key that the experiment sweeps -> its value in this run
     arm: str | None = None  # of an experiment that compares arms
     role: Role | None = "point"  # of its arm; None: in rounds each arm has a role, in the configuration

@@ -147,7 +147,9 @@ class Worker:
         self._task, self._part, self._clock, self._standalone = task, part, clock, standalone
         self._config = identity.config_of(task.config, placement.rank_group())
         self._config_hash = config_hash(task.config)
-        self._details = roll_call.Details(values(task.config), files.source_files(), environment.versions())
+        launcher = task.expected.launcher
+        source = files.digests(launcher.source) if launcher else files.source_files()
+        self._details = roll_call.Details(values(task.config), source, environment.versions())
         affinity.use(task.config.system.smt)
         self._cores, self._throttling = affinity.usable_cores(), affinity.throttling()  # before it is bound to its own
         self._host, self._steal = environment.host(self._cores), counters.steal(self._cores)

@@ -63,9 +63,9 @@ def test_hosts_that_cannot_be_used_are_named_before_anything_starts(cluster, res
 
 @pytest.fixture
 def changed_file(cluster) -> Iterator[str]:
-    """The name of a file of conf/ with different content on n2."""
-    name = "conf/measure/report.yaml"
-    copy = cluster.folder / "report.yaml"
+    """The name of a file of the code with different content on n2."""
+    name = "train/loop/step.py"
+    copy = cluster.folder / "step.py"
     copy.write_text(f"{(ROOT / name).read_text()}# changed\n")
     assert cluster.on("n2", "mount", "--bind", str(copy), str(ROOT / name)).returncode == 0
     yield name
@@ -78,7 +78,7 @@ def test_a_host_with_another_copy_of_the_kit_is_named_with_the_file(cluster, res
     assert done.returncode != 0, done.stdout
     (record,) = records(results)
     assert record.status == "failed"
-    assert record.failure.reason.startswith(f"rank 1 (n2): other files than the launcher: {changed_file}.")
+    assert record.failure.reason.startswith(f"rank 1 (n2): other files than the launcher: {changed_file} differs.")
     assert not any("timed" in rank.phases_s for rank in record.ranks)
 
 

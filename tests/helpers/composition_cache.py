@@ -18,7 +18,8 @@ from train.config import compose
 
 def cached_in(folder: Path, compose_files: Callable[..., bytes]) -> Callable[..., bytes]:
     """Return `compose_files` with its results cached in files, which are named by a hash of all inputs."""
-    sources = {name: sha for name, sha in files.source_files().items() if name.startswith(("conf/", "train/config/"))}
+    paths = [*kit.ROOT.glob("conf/**/*.yaml"), *kit.ROOT.glob("train/config/*.py")]
+    sources = files.digests(path.relative_to(kit.ROOT).as_posix() for path in sorted(paths))
     versions = [importlib.metadata.version(package) for package in ("hydra-core", "omegaconf")]
 
     @functools.cache

@@ -134,15 +134,31 @@ def test_what_was_written_is_on_the_disk_before_it_counts_and_its_name_after(tmp
 def test_changed_and_missing_files_of_two_copies_are_named(tmp_path):
     def source(name: str, step: str = "a = 1\n"):
         root = tmp_path / name
-        for path, text in (("train/loop/step.py", step), ("conf/model/tiny.yaml", "name: tiny\n"), ("train/x.pyc", "")):
+        texts = {"train/loop/step.py": step, "train/a.py": "", "train/x.pyc": "", "train/tools/a.py": ""}
+        for path, text in (texts | {"train/launch/status.py": "", "train/launch/start/a.py": ""}).items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text)
         return files.source_files(root)
 
     first, same, changed = source("first"), source("same"), source("changed", "a = 2\n")
-    assert list(first) == ["conf/model/tiny.yaml", "train/loop/step.py"]
-    lacking = {path: text for path, text in first.items() if path != "conf/model/tiny.yaml"}
-    for second, names in ((same, []), (changed, ["train/loop/step.py"]), (lacking, ["conf/model/tiny.yaml"])):
+    assert list(first) == ["train/a.py", "train/launch/start/a.py", "train/loop/step.py"]
+    lacking = {path: text for path, text in first.items() if path != "train/a.py"}
+    for second, names in ((same, []), (changed, ["train/loop/step.py"]), (lacking, ["train/a.py"])):
         assert files.differing(first, second) == names
         assert (files.source_digest(first) == files.source_digest(second)) is not bool(names)
-    assert {"record/run_files.py", "conf/config.yaml"} <= set(files.source_files())
+    assert {"record/run_files.py", "train/loop/step.py"} <= set(files.source_files())
+
+
+def test_the_code_is_that_of_the_first_call_and_files_added_since_do_not_count(tmp_path):
+    path = tmp_path / "train/step.py"
+    path.parent.mkdir()
+    path.write_text("a = 1")
+    begun = files.source_files(tmp_path)
+    (tmp_path / "train/mine.py").write_text("")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/site.yaml").write_text("")
+    assert files.source_files(tmp_path) == begun == files.digests(begun, tmp_path)
+    path.write_text("a = 2")
+    assert files.differing(begun, files.digests(begun, tmp_path)) == ["train/step.py"]
+    path.unlink()
+    assert files.digests(begun, tmp_path) == {}

@@ -44,6 +44,7 @@ LAST_LINES = "LAST_LINES"  # variable of train/make.py: the file for lines that 
 
 def launch(options: Options, console: Console) -> int:
     """Make the plan, show it, and carry it out; returns the exit status."""
+    files.source_files()  # as they are when the command begins: all its launches run this code
     plan = make(options.overrides, this_machine(), options.only)
     if plan.points:
         affinity.use(plan.points[0].config.system.smt)

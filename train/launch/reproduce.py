@@ -21,6 +21,7 @@ from rich.table import Table
 from common import affinity
 from common.printable import printable_output
 from record import reproduction
+from record import run_files as files
 from record.progress import duration
 from record.reproduction import Outcome, Reproduction, Status
 from train.config import compose
@@ -224,6 +225,7 @@ def main() -> int:
 
 
 def _run() -> int:
+    files.source_files()  # as they are when the command begins
     parser = argparse.ArgumentParser(prog="python -m train.launch.reproduce", description=__doc__.splitlines()[0])
     reports = parts()
     parser.add_argument("report", help=f"one of {', '.join(reports)}")

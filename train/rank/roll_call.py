@@ -137,12 +137,18 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
         if keys := _changed(identity.flat(reference.config), identity.flat(rank_details.config)):
             texts.append(f"another configuration than {named}: {listed(keys)}")
         if changed := files.differing(reference.source, rank_details.source):
-            texts.append(f"other files than {named}: {listed(changed)}. All hosts and images need the same tree")
+            how = [f"{path} {_difference(path, reference.source, rank_details.source)}" for path in changed]
+            texts.append(f"other files than {named}: {listed(how)}. All hosts and images need the same tree")
         if packages := _changed(first.packages, rank_details.packages):
             texts.append(f"other packages than {rank_0}: {listed(packages)}. Install the same ones on all hosts")
         for text in texts:
             ranks_by_text.setdefault(text, []).append(f"rank {answer.rank} ({answer.host.host})")
     return [f"{listed(ranks)}: {text}" for text, ranks in ranks_by_text.items()]
+
+
+def _difference(path: str, reference: Mapping[str, str], other: Mapping[str, str]) -> str:
+    """Return how the copy of a file of another host differs."""
+    return "is missing" if path not in other else "differs" if path in reference else "is only there"
 
 
 def _changed(reference: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

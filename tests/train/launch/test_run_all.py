@@ -12,6 +12,7 @@ from record.schema import PlanPosition, find
 from tests.helpers.kit import records
 from tests.helpers.launches import make_plan
 from tests.helpers.written_ranks import WrittenRanks
+from train.config.checks import ConfigError
 from train.launch import execute, screen
 from train.launch.plan import curves
 from train.launch.plan.queue import RoundsBudget
@@ -60,10 +61,20 @@ def test_each_run_leaves_a_record_of_its_assignment_and_another_if_forced(runs, 
         keys = ("nodes", "threads_per_rank")
         assert [assignment.config[key] for key in keys] == [getattr(run.point.config, key) for key in keys]
         assert (assignment.hosts_apart, assignment.quotas, assignment.config_hash[:8]) == (False, False, run.home.name)
-        assert "train/launch/execute.py" in assignment.source
+        assert "train/worker.py" in assignment.source
     assert "[1/2] tiny-nodes" in capsys.readouterr().out
     assert run_all(runs[:1], force=True) == []
     assert sorted(record.generation for record in records(tmp_path)) == [1, 1, 2]
+
+
+def test_no_launch_is_made_with_code_that_changed_since_the_command_began(runs, tmp_path, monkeypatch):
+    assert run_all(runs[:1]) == []
+    begun = {**files.source_files(), "train/worker.py": "0" * 12}
+    monkeypatch.setattr(files, "source_files", lambda: begun)
+    with pytest.raises(ConfigError, match=r"^train/worker\.py: changed since this command began\. What was measured"):
+        run_all(runs)
+    assert len(records(tmp_path)) == len(files.generations(runs[0].home, 0)) == 1
+    assert files.generations(runs[1].home, 0) == []
 
 
 def test_a_launch_records_when_its_rounds_had_to_end_and_the_command_that_the_user_typed(runs, monkeypatch):

@@ -17,7 +17,7 @@ def config():
     return load(["experiment=weak_scaling", "model=tiny", "nodes=2", "ranks_per_node=2"])
 
 
-FILES = {"train/a.py": "1" * 12, "conf/b.yaml": "2" * 12}
+FILES = {"train/a.py": "1" * 12, "train/b.py": "2" * 12}
 OTHER_FILES = {**FILES, "train/a.py": "3" * 12}
 PACKAGES = {"tensorflow": "2.18.1", "horovod": "0.28.1"}
 OTHER_PACKAGES = {**PACKAGES, "tensorflow": "2.15.1"}
@@ -124,7 +124,7 @@ def test_ranks_that_agree_are_asked_once(config):
         (
             {"source_digest": files.source_digest(OTHER_FILES)},
             {"source": OTHER_FILES},
-            "other files than rank 0 (a): train/a.py. All hosts and images need the same tree",
+            "other files than rank 0 (a): train/a.py differs. All hosts and images need the same tree",
         ),
         (
             {"packages": OTHER_PACKAGES},
@@ -143,7 +143,10 @@ def test_ranks_that_differ_from_rank_0_are_named_together_with_what_differs(conf
 def test_ranks_that_differ_from_the_launcher_are_named(config):
     launcher = Details(DETAILS[0].config, OTHER_FILES)
     problem, _ = hold(config, GOOD, config_hash="hash", launcher=launcher)
-    assert problem.startswith("rank 0 (a), rank 1 (a), rank 2 (b), rank 3 (b): other files than the launcher: train/")
+    expected = "rank 0 (a), rank 1 (a), rank 2 (b), rank 3 (b): other files than the launcher: train/a.py differs."
+    assert problem.startswith(expected)
+    problem, _ = hold(config, GOOD, config_hash="hash", launcher=Details(DETAILS[0].config, {**FILES, "train/c.py": ""}))
+    assert "other files than the launcher: train/c.py is missing." in problem
 
     launcher = Details({"nodes": 3}, FILES)
     problem, _ = hold(config, GOOD[:1], DETAILS[:1], config_hash="another", launcher=launcher)

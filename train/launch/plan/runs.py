@@ -159,13 +159,15 @@ def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Durations]:
 def other_code(runs: Sequence[Run]) -> list[str]:
     """Return a warning if earlier launches whose measurements count ran with other code; empty if none did.
 
-    Code is train/ and conf/ of this kit, and the files that the command of a user's program names.
+    Code is that of the ranks, without files that were added since, and the files that the command of a user's program
+    names.
     """
     here, launches, changed = files.source_files(), [], set[str]()
     for home in dict.fromkeys(run.home for run in runs):
         for folder in _counting(home):
             with suppress(OSError, ValueError):  # a folder without its files, or with damaged ones: the audit names it
-                differ = set(files.differing(protocol.read_assignment(folder).source, here)) | _other_files(folder)
+                then = protocol.read_assignment(folder).source
+                differ = {name for name in here.keys() & then.keys() if here[name] != then[name]} | _other_files(folder)
                 launches += [f"{home.parent.name} {folder.name}"] if differ else []
                 changed |= differ
     if not launches:

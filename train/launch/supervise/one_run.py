@@ -24,6 +24,7 @@ from record import run_files as files
 from record.parts import JobEnd, assemble
 from record.run_files import digest, write_once
 from record.schema import RECORD_NAME, RunRecord, dumps
+from train.config.checks import ConfigError, listed
 from train.config.identity import config_hash, learning_rate, resolved, values
 from train.config.schema import RunConfig
 from train.launch.job import Job, Outcome, make_job
@@ -219,6 +220,16 @@ def save(
     return record
 
 
+def check_source() -> None:
+    """Raise ConfigError if code of the ranks has changed since this command began: they would run other code."""
+    begun = files.source_files()
+    if changed := files.differing(begun, files.digests(begun)):
+        raise ConfigError(
+            f"{listed(changed)}: changed since this command began. What was measured is kept; undo the change, or "
+            "measure with the new code: the same command goes on with it, RESULTS=folder keeps the two apart"
+        )
+
+
 def measure(
     run: Run,
     launcher: Launcher,
@@ -230,9 +241,10 @@ def measure(
 
     watches: each gets the run, and returns a function that is called often while the job runs.
     budget, plan: as for `make_assignment`.
-    Raises ConfigError if the image or an mpirun is missing, or the batch system does not name its hosts; OSError if the
+    Raises ConfigError if the image or an mpirun is missing, the code has changed since the command began, or the batch system does not name its hosts; OSError if the
     folder or the record cannot be written; Interrupted after the record of the interruption is written.
     """
+    check_source()
     config = run.point.config
     hosts, mpirun = ordered_hosts(launcher.hosts(config), run), launcher.mpirun(config)
     image_digest = containers.image_digest(config.container)
