@@ -24,15 +24,18 @@ _GONE_WITHIN_S = 30.0  # the kernel takes a large process apart before it is gon
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)  # loaded here: a child of a program with threads should do as little as possible before exec
 
-_SECRET = re.compile("KEY|TOKEN|SECRET|PASS|AUTH|CRED|JWT", re.IGNORECASE)
-# Variables that can change a measurement: all settings of these libraries, and Slurm's placement of the job.
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASS|AUTH|CRED|JWT|COOKIE", re.IGNORECASE)
+# Variables that can change a measurement: all settings of compilers, threads, MPIs and networks, by family, and the
+# placement of the job by its batch system. What Open MPI and PMIx tell a process of its job is no setting.
 _RECORDED = re.compile(
-    "(HOROVOD|TF|OMP|MV2|NCCL|CUDA|KMP|MALLOC)_.+"
-    "|OMPI_MCA_(btl|coll|hwloc|io|mpi|mtl|oob|opal|osc|pml|rmaps|rml)_.+"
+    "(HOROVOD|TF|XLA|CUDA|NCCL|OMP|GOMP|KMP|MKL|ONEDNN|DNNL|MALLOC|UCX|UCC|FI|PSM2?|HFI|IBV|MLX[45])_.+"
+    "|(MPICH|I_MPI|HYDRA|MV2|MVP)_.+|(PMIX|PRTE)_MCA_.+|OMPI_MCA_(?!(orte|ess)_|initial_wdir|num_procs).+"
+    "|LD_(PRELOAD|AUDIT)|PYTHON(PATH|HOME)|GLIBC_TUNABLES"
     "|SLURM_(JOB_|STEP_)?(ID|NODELIST|NUM_NODES|NUM_TASKS|NNODES|NTASKS|PARTITION|QOS|CPUS_PER_NODE|TASKS_PER_NODE|GPUS)"
     "|SLURM_(CLUSTER_NAME|CPUS_ON_NODE|CPUS_PER_(TASK|GPU)|CPU_(BIND|FREQ).*|DISTRIBUTION|EXACT|GPUS.*|GPU_(BIND|FREQ)"
     "|HINT|JOB_(ACCOUNT|NAME|USER)|MEM_(BIND|PER).*|MPI_TYPE|NTASKS_PER_.+|RESTART_COUNT|THREADS_PER_CORE|TOPOLOGY_ADDR)"
-    "|LD_(PRELOAD|AUDIT)|PYTHON(PATH|HOME)"
+    "|PBS_(JOBID|NODEFILE|QUEUE|NCPUS|NGPUS|NODENUM)"
+    "|LSB_(JOBID|QUEUE|HOSTS|MCPU_HOSTS|DJOB_NUMPROC|AFFINITY_HOSTFILE|BIND_.+)"
 )
 # Those of them that name files of this host: they reach no rank in a container.
 _FILES_OF_HOST = re.compile("LD_(PRELOAD|AUDIT)|PYTHON(PATH|HOME)")

@@ -95,22 +95,27 @@ def test_the_processes_of_a_job_are_killed_and_no_others():
 
 SECRETS = (
     "WANDB_API_KEY", "SLURM_JWT", "HF_TOKEN", "AWS_SECRET_ACCESS", "MY_PASSPHRASE", "HTTP_AUTH", "GOOGLE_CREDENTIALS",
-    "TF_API_KEY", "SLURM_JOB_TOKEN", "NCCL_AUTH", "KIT_PASS", "APPTAINER_DOCKER_PASSWORD", "db_password",
+    "TF_API_KEY", "SLURM_JOB_TOKEN", "NCCL_AUTH", "PBS_JOBCOOKIE", "KIT_PASS", "APPTAINER_DOCKER_PASSWORD", "db_password",
 )  # fmt: skip
 OF_HOST = {"LD_PRELOAD": "/tmp/other.so", "PYTHONPATH": "/opt/modules"}
 TUNE = {
-    "HOROVOD_CYCLE_TIME": "5",
-    "OMPI_MCA_btl_tcp_if_include": "ib0",
-    "OMP_NUM_THREADS": "2",
+    **dict.fromkeys(
+        ("HOROVOD_CYCLE_TIME", "OMP_NUM_THREADS", "KMP_AFFINITY", "XLA_FLAGS", "CUDA_DEVICE_ORDER", "NCCL_IB_HCA",
+         "UCX_NET_DEVICES", "FI_PROVIDER", "PSM2_MULTIRAIL", "MPICH_NO_LOCAL", "I_MPI_FABRICS", "MV2_ENABLE_AFFINITY",
+         "MVP_HCA", "PMIX_MCA_gds", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_pml", "GLIBC_TUNABLES", "PBS_JOBID",
+         "LSB_HOSTS"), "5",
+    ),
     "SLURM_JOB_ID": "7",
     "SLURM_CPU_BIND_TYPE": "mask_cpu:",
     "SLURM_JOB_NODELIST": "n[1-2]",
     **OF_HOST,
-}
+}  # fmt: skip
 # The name of Open MPI's job key does not show that it is secret; Slurm's plugins take options of any kind.
-OTHERS = {"HOME": "/home/user", "SLURM_SPANK_X": "1", "MY_TF_X": "1"}
+OTHERS = {"HOME": "/home/user", "SLURM_SPANK_X": "1", "MY_TF_X": "1", "PBS_O_HOME": "/home/user", "MYFI_X": "1"}
 TERRAFORM = dict.fromkeys(("TF_CLI_CONFIG_FILE", "TF_VAR_region", "TF_LOG", "TF_DATA_DIR"), "x")
 JOB_KEY = {"OMPI_MCA_orte_precondition_transports": "1-2"}
+# What Open MPI tells each process.
+OF_MPIRUN = dict.fromkeys(("OMPI_ARGV", "OMPI_MCA_num_procs", "OMPI_MCA_initial_wdir", "PMIX_SYSTEM_TMPDIR"), "x")
 
 
 # Variables by which another launcher gives this process its rank.
@@ -124,7 +129,7 @@ RANK = (
 @pytest.fixture
 def variables(monkeypatch):
     """The variables of this process, to which a test may add some."""
-    variables = {"PATH": "/bin", **dict.fromkeys(SECRETS, "hidden"), **TUNE, **OTHERS, **JOB_KEY, **TERRAFORM}
+    variables = {"PATH": "/bin", **dict.fromkeys(SECRETS, "hidden"), **TUNE, **OTHERS, **JOB_KEY, **OF_MPIRUN, **TERRAFORM}
     monkeypatch.setattr(os, "environ", variables)
     return variables
 
@@ -142,8 +147,8 @@ def test_other_hosts_get_what_starts_a_rank_and_what_is_recorded(variables):
 
 
 def test_ranks_get_all_but_secrets_and_the_rank_of_another_launcher_and_what_a_launcher_names(variables):
-    variables.update({"PMIX_MCA_gds": "hash", **dict.fromkeys(RANK, "0")})
+    variables.update(dict.fromkeys(RANK, "0"))
     variables.pop("PYTEST_CURRENT_TEST", None)
-    visible = {"PATH": "/bin", **TUNE, **OTHERS, "PMIX_MCA_gds": "hash"}  # the last is a setting of the user
+    visible = {"PATH": "/bin", **TUNE, **OTHERS, **OF_MPIRUN}
     assert process.variables_for_ranks() == visible
     assert process.variables_for_ranks(["SLURM_JWT"]) == {**visible, "SLURM_JWT": "hidden"}
