@@ -14,8 +14,8 @@ about.LAUNCHER      := NAME        a file of conf/launcher
 about.HOSTS         := a,b,c       LAUNCHER=ssh: the hosts
 about.CONTAINER     := NAME        a file of conf/container: ranks run in a container
 about.IMAGE         := NAME        image for CONTAINER=, if not the one built by make image or make sif
-about.SYSTEM        := NAME        a file of conf/system: describes the nodes and their Slurm
-about.SPLIT         := 1           one Slurm job per point
+about.SYSTEM        := NAME        a file of conf/system: describes the nodes and their batch system
+about.SPLIT         := 1           one batch job per point
 about.ONLY          := A,B         these points of the experiment, by their names as shown with DRY_RUN=1; evaluate: E1,E3
 about.FORCE         := 1           repeat measurements that are complete: adds, replaces nothing; reference: replace
 about.ALL           := 1           help: list all targets and variables
@@ -96,8 +96,9 @@ endif
 endif
 PACKAGES := $(if $(filter gpu,$(DEVICE)),cuda,cpu)
 # For a dry run, and if ranks run in a container, this machine needs neither TensorFlow nor Horovod, and no compiler.
-# LAUNCHER=ssh needs Horovod's launcher to start ranks in containers of other hosts.
-IN_CONTAINER := $(and $(filter-out none,$(CONTAINER)),$(filter-out ssh,$(or $(LAUNCHER),local)))
+# A launcher that starts ranks over ssh needs Horovod's, to start them in containers of other hosts.
+OVER_SSH := $(filter over_ssh,$(file <conf/launcher/$(or $(LAUNCHER),local).yaml))
+IN_CONTAINER := $(and $(filter-out none,$(CONTAINER)),$(if $(OVER_SSH),,1))
 SET := $(if $(or $(call on,DRY_RUN),$(IN_CONTAINER)),launch,$(PACKAGES))
 VENV := .venv$(if $(filter gpu,$(DEVICE)),-gpu)
 KIT := $(VENV)/bin/python
@@ -164,7 +165,7 @@ clean-env: ## remove the virtual environment; results are kept
 ##@ Run
 
 reproduce: ## measure every experiment of REPORT=001 that this machine can run; then write its figures, claims and comparison as one page (DRY_RUN=1: list them with times)
-status: ## the points of all experiments: done, running (and how far), queued in Slurm, failed; works from another terminal
+status: ## the points of all experiments: done, running (and how far), queued, failed; works from another terminal
 wandb-sync: ## upload the W&B runs that were written offline
 
 ##@ Data (docs/data.md)

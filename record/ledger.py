@@ -106,6 +106,16 @@ def _texts(content: bytes) -> list[bytes]:
     return [text for text in content.removeprefix(codecs.BOM_UTF8).splitlines() if text]
 
 
+def skipped(point: Path) -> set[int]:
+    """Return the repeats of a point that were skipped last; none without a ledger that can be read."""
+    try:
+        content = bounded.read(point / NAME)
+    except OSError:
+        return set()
+    last = {line.repeat: line.event for _, line in lines(content) if line}
+    return {repeat for repeat, event in last.items() if event == "skip"}
+
+
 def lines(content: bytes) -> Iterator[tuple[str, Line | None]]:
     """Yield the digest of each line and the line; None for one that is no line of a ledger."""
     for text in _texts(content):

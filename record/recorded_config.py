@@ -38,7 +38,13 @@ NOT_MEASURED = frozenset(
         *("measure.name", "measure.repeats", "measure.batch_per_rank", "measure.global_batch", "measure.total_steps"),
         *("measure.usage_period_s", "measure.design", "measure.precision_fraction", "measure.budget_s"),
         *("measure.controls", "measure.curve_budget_s", "measure.compete"),
-        *("launcher.timeout_s", "launcher.by_hand", "launcher.cores_fraction", "launcher.flat_within_fraction"),
+        *(
+            "launcher.timeout_s",
+            "launcher.starts",
+            "launcher.by_hand",
+            "launcher.cores_fraction",
+            "launcher.flat_within_fraction",
+        ),
         *("launcher.hosts", "launcher.order", "launcher.split", "launcher.assumed_run_s", "launcher.time_limit_s"),
         *("container.image", "container.mpi_home"),
         *("program.name", "program.rate", "program.time", "program.time_of", "program.unit", "program.scaling"),
@@ -64,6 +70,15 @@ TRAINING_ONLY = LAUNCH_PLAN.union(
 _OF_TRAINING = frozenset({"model", "dataset", "optimizer", "precision", "weights", "assumed", "allreduce_sweep"})
 BATCHES = ("batch_per_rank", "global_batch")
 _GIVEN_BATCH = re.compile(rf"\{{(?:{'|'.join(BATCHES)})\}}")  # placeholders of a program's command
+
+
+def nodes_share_machine(config: Mapping[str, Any]) -> bool:
+    """Return whether the nodes of a recorded run shared the machine of its launcher.
+
+    The first records do not say so: their launchers were local, emulated, ssh, slurm and pbs.
+    """
+    launcher = config["launcher"]
+    return bool(launcher.get("starts", "here" if launcher["name"] in ("local", "emulated") else "") == "here")
 
 
 class _Named(msgspec.Struct):

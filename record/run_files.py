@@ -209,7 +209,7 @@ def source_files(root: Path = ROOT) -> Mapping[str, str]:
 
 
 def digests(names: Iterable[str], root: Path = ROOT) -> dict[str, str]:
-    """Return the first digits of the content's SHA-256 of these files below `root`, without those that are not there."""
+    """Return the first digits of the SHA-256 of these files below `root`, without those that are not there."""
     paths = ((name, root / name) for name in names)
     return {name: digest(path)[:DIGITS] for name, path in paths if path.is_file()}
 

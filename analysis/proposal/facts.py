@@ -13,13 +13,13 @@ from pathlib import Path
 from analysis import labels
 from analysis.compare.sessions import days
 from analysis.documents import counted
+from record.recorded_config import nodes_share_machine
 from record.schema import ProgramFacts, RunRecord
 
 BLANK = "[to be filled in]"
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod")
 # Files of libraries -> what they are for.
 _MODELS = {"MPI": r"libmpi", "OpenMP": r"lib(gomp|iomp5|omp)\b", "CUDA": r"libcuda", "NCCL": r"lib[nr]ccl"}
-_ON_ONE_MACHINE = ("local", "emulated")  # launchers
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def node(run: RunRecord) -> Node:
     gpus = config["ranks_per_node"] if config["device"] == "gpu" else 0
     if quota := config["system"].get("cpu_quota_per_node"):
         return Node(quota, gpus)
-    if config["launcher"]["name"] in _ON_ONE_MACHINE:
+    if nodes_share_machine(config):
         return Node(len({core for rank in run.ranks if rank.node == 0 for core in rank.cores}) or math.nan, gpus)
     return Node(max((host.cores for host in hosts), default=0) or math.nan, gpus)
 

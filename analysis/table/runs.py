@@ -27,7 +27,6 @@ from record.schema import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
 _EPOCH_QUANTITIES = (
     "train_accuracy", "validation_accuracy", "train_loss", "validation_loss", "validation_mean_absolute_error",
 )  # fmt: skip
-_ON_ONE_MACHINE = ("local", "emulated")  # launchers
 _LAUNCHED = records.PHASES[: records.PHASES.index("warm_up")]  # phases that occur once, before the second step
 
 
@@ -236,7 +235,7 @@ def _machine(run: RunRecord) -> str:
 def _max_nodes(run: RunRecord) -> int | None:
     """Return how many nodes like these the machine holds; None where each node is a host, or if it is not known."""
     launcher, system = run.config["launcher"], run.config["system"]
-    if launcher["name"] not in _ON_ONE_MACHINE or run.environment is None or not run.environment.hosts:
+    if not recorded_config.nodes_share_machine(run.config) or run.environment is None or not run.environment.hosts:
         return None
     host = run.environment.hosts[0]
     if run.config["device"] == "gpu":

@@ -31,7 +31,7 @@ def minutes(cluster, job: str) -> int:
 
 def interrupted(record) -> bool:
     """Return whether a record has the reason that Slurm ended the job, with the hosts of its ranks."""
-    reason = r"interrupted by SIGTERM( \(Slurm: .* CANCELLED AT .*\))?; ranks 0-1 on n\[.*\] in phase timed"
+    reason = r"interrupted by SIGTERM( \(slurm: .* CANCELLED AT .*\))?; ranks 0-1 on n\[.*\] in phase timed"
     return record.status == "failed" and re.fullmatch(reason, record.failure.reason) is not None
 
 
@@ -59,7 +59,7 @@ def test_a_crash_a_time_limit_and_scancel_keep_what_was_measured(cluster, result
     wait_for(hold.holds)
     print(f"the run was timed again {time.monotonic() - begin:.1f} s after its node crashed")
     [first] = records(results)
-    assert first.failure.reason == "node n2 failed: Slurm gave it up and ended the job by SIGTERM"
+    assert first.failure.reason == "node n2 failed: the batch system gave it up and ended the job by SIGTERM"
     assert (first.failure.rank, first.failure.host, first.failure.phase) == (1, "n2", "timed")
     assert f"{first.failure.reason} (rank 1, host n2, phase timed)" in summary(results, status=2)
     cluster.boot("n2")

@@ -278,6 +278,11 @@ class Experiment:
         more = [key for key, item in self.by_key.items() if item.is_sweep_override()]
         return list(dict.fromkeys([*self.config.sweep, *more]))
 
+    def names(self, key: str) -> bool:
+        """Return whether the command line, or the sweep or an arm of the experiment, gives this key a value."""
+        lines = itertools.chain(*self.config.arms.values())
+        return key in self.swept or key in self.by_key or any(line.partition("=")[0] == key for line in lines)
+
     def choices(self, key: str) -> list[str]:
         """Return the overrides of the sweep over a key: the command line's, else the experiment's.
 

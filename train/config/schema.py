@@ -330,6 +330,8 @@ class Launcher:
     name: str
     # A job that takes longer has failed.
     timeout_s: int = field(metadata=allow(above=0, unit="seconds"))
+    # Where and how ranks are started: here, on this machine; over_ssh on others, from this one; by_scheduler on others.
+    starts: str = field(default="here", metadata=allow(names=("here", "over_ssh", "by_scheduler")))
     by_hand: bool = True  # ranks can also be started by hand, without this launcher
     # emulated: the fraction of the machine's cores that all nodes together get at the largest point
     cores_fraction: float = field(default=1.0, metadata=allow(above=0, maximum=1))
@@ -338,12 +340,12 @@ class Launcher:
     separate_networks: bool = False  # emulated: each node in its own network, linked at system.link_mbit_per_s
     hosts: tuple[str, ...] = ()  # ssh: one per node; n nodes take the first n
     interface: str | None = None  # network interface of the allreduce, as ib0; null: the one towards the peers
-    # slurm: the order of the points in one allocation
+    # batch system: the order of the points in one allocation
     order: str = field(default="small_first", metadata=allow(names=("small_first", "large_first")))
-    split: bool = False  # slurm: one job per point, not one allocation for all
-    # slurm: the estimate for a run before anything similar is measured
+    split: bool = False  # batch system: one job per point, not one allocation for all
+    # batch system: the estimate for a run before anything similar is measured
     assumed_run_s: int = field(default=300, metadata=allow(above=0, unit="seconds"))
-    # slurm: the limit of a job
+    # batch system: the limit of a job
     time_limit_s: int | None = field(
         default=None, metadata=allow(minimum=60, unit="seconds", null="twice the estimate and ten minutes")
     )
@@ -384,11 +386,11 @@ def default_image(engine: str, device: str, mpi_home: str | None) -> str:
 
 @dataclass(frozen=True)
 class System:
-    """The machine: the resources of a node, and the settings that its Slurm requires."""
+    """The machine: the resources of a node, and the settings that its batch system requires."""
 
     name: str
     # null: all cores of a host; if nodes share this machine, its cores // the largest number of nodes
-    cores_per_node: int | None = field(metadata=allow(minimum=1, null="all cores of the node"))
+    cores_per_node: int | None = field(default=None, metadata=allow(minimum=1, null="all cores of the node"))
     smt: bool = False  # count and use each hardware thread as a core; else a rank has whole cores, one thread of each
     # CPU quota of a node, in cores.
     cpu_quota_per_node: float | None = field(default=None, metadata=allow(above=0, null="no limit"))
@@ -397,11 +399,11 @@ class System:
     # Emulate nodes with CPU quotas, where possible, when they need more cores than this machine has.
     emulate: bool = False
     trust_others: bool = False  # those who may write to the results folder, as the group of a project
-    gpus_per_node: int = field(default=0, metadata=allow(minimum=0))
-    partition: str | None = None
+    gpus_per_node: int = field(default=0, metadata=allow(minimum=0))  # 0: as the batch system or the hosts say
+    partition: str | None = None  # of Slurm; a queue of another batch system; null: the site's default
     account: str | None = None
     mpi: str = "pmix"  # srun's --mpi with distribution.controller=mpi: see `srun --mpi=list`
-    sbatch: tuple[str, ...] = ()  # further options of the batch script, as --constraint=haswell
+    sbatch: tuple[str, ...] = ()  # further options of the batch script, of any system, as --constraint=haswell
     setup: tuple[str, ...] = ()  # shell lines before the run, as module load cuda
     longest_s: int | None = None  # the site's limit on a job's time
     remark: str | None = None  # shown before a job is submitted
@@ -510,12 +512,6 @@ class RunConfig:
             yield self.measure.design == "launches", "measure.design", "a program needs launches: each runs one point"
             why = "nodes share cores, and a program cannot be limited to a part of one; take at most one node a core"
             yield self.system.cpu_quota_per_node is None, "system.cpu_quota_per_node", why
-            why = (
-                f"it is the same on 1 node and on {self.nodes}; give {{ranks}} to what starts its processes, or write "
-                "env OMP_NUM_THREADS={cores} before a program of one process"
-            )
-            allocated = self.launcher.name in ("slurm", "pbs")  # srun and mpirun know its size
-            yield self.nodes == 1 or allocated or program.has_size(self.program.command), "program.command", why
         why = f"{ranks} ranks need distribution.backend=horovod, mwms, ps or ps_cpu"
         yield settings.backend != "none" or ranks == 1, "distribution.backend", why
         why = f"needs a power of two of ranks, not {ranks}; change nodes or ranks_per_node, or set op=average"

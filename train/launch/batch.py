@@ -18,7 +18,7 @@ from common import bounded_files as bounded
 from record import run_files as files
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
-from train.launch.launchers.base import RUNNING, BatchJob, BatchLauncher, clock
+from train.launch.launchers.base import RUNNING, BatchJob, BatchLauncher, QueuedJob, clock
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, Run, estimate, remaining
 from train.rank import placement
@@ -46,9 +46,11 @@ def jobs(to_do: Sequence[Run], durations: Durations, options: Options) -> list[P
     """Return the jobs that make these runs: one for all, or with launcher.split one for each point."""
     config = to_do[0].point.config
     command = [sys.executable, "-m", "train.launch", *(["--force"] if options.force else []), *options.overrides]
-    # The cores of a node are the same for all jobs of the experiment, and inside them.
-    cores = f"system.cores_per_node={config.system.cores_per_node}"
-    command += [cores] if cores not in options.overrides else []
+    # The cores and GPUs of a node are the same for all jobs of the experiment, and inside them.
+    node = [f"system.cores_per_node={config.system.cores_per_node}"]
+    gpus = config.system.gpus_per_node if config.device == "gpu" else 0
+    node += [f"system.gpus_per_node={gpus}"] if gpus else []
+    command += [line for line in node if line not in options.overrides]
     if not config.launcher.split:
         return [_job(to_do, durations, [*command, *(["--only", options.only] if options.only else [])])]
     names = dict.fromkeys(run.point.name for run in to_do)
@@ -119,8 +121,7 @@ class Submission:
 
     job_id: str
     nodes: int
-    repeats: int
-    homes: list[str]  # the folders of the points that it runs
+    runs: dict[str, list[int]]  # the folder of each point that it measures -> the repeats that it will make
 
 
 def read(results: Path, launcher: str) -> list[Submission]:
@@ -134,17 +135,17 @@ def read(results: Path, launcher: str) -> list[Submission]:
     return jobs
 
 
-def states_of_points(jobs: Sequence[Submission], queue: Mapping[str, str]) -> dict[Path, str]:
+def states_of_points(jobs: Sequence[Submission], queue: Mapping[str, QueuedJob]) -> dict[Path, str]:
     """Return the state of each point that a job in the queue will run; RUNNING if one of its jobs runs.
 
-    queue: job id -> state, of the jobs that the batch system still has.
+    queue: the jobs that the batch system still has, by their ids.
     """
     states: dict[Path, str] = {}
     for job in jobs:
-        if (state := queue.get(job.job_id)) is not None:
-            for home in map(Path, job.homes):
+        if queued := queue.get(job.job_id):
+            for home in map(Path, job.runs):
                 if states.get(home) != RUNNING:
-                    states[home] = state
+                    states[home] = queued.state
     return states
 
 
@@ -202,8 +203,9 @@ def _submit_one(planned_job: PlannedJob, launcher: BatchLauncher) -> str:
     script = job.folder / f"{job.name}.sh"
     script.write_text(launcher.script(job))
     job_id = launcher.submit(script)
-    homes = dict.fromkeys(str(run.home) for run in planned_job.runs)
-    repeats = max(run.point.config.measure.repeats for run in planned_job.runs)
-    submission = Submission(job_id, job.nodes, repeats, list(homes))
+    repeats: dict[str, list[int]] = {}
+    for run in planned_job.runs:
+        repeats.setdefault(str(run.home), []).append(run.repeat)
+    submission = Submission(job_id, job.nodes, repeats)
     files.write_whole(job.folder / f"{job_id}.json", msgspec.json.encode(submission))
     return job_id

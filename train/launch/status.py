@@ -14,14 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from common.printable import printable_output
-from record import progress, protocol
+from record import ledger, progress, protocol
 from record import run_files as files
 from record import schema as record
 from train.config.checks import ConfigError
 from train.launch import batch
 from train.launch.batch import Submission
 from train.launch.launchers import LAUNCHERS
-from train.launch.launchers.base import RUNNING, BatchLauncher
+from train.launch.launchers.base import RUNNING, BatchLauncher, QueuedJob
 from train.launch.screen import Terminal, counted
 from train.launch.supervise import presence
 
@@ -51,10 +51,10 @@ def homes(results: Path) -> list[Path]:
     return sorted({path.parent for path in results.glob("*/*/*/r*") if path.is_dir()})
 
 
-def find_jobs(results: Path) -> tuple[list[Submission], dict[str, str]]:
-    """Return the submitted jobs of these results, and the states of those still in a queue."""
+def find_jobs(results: Path) -> tuple[list[Submission], dict[str, QueuedJob]]:
+    """Return the submitted jobs of these results, and those still in a queue, by their ids."""
     submitted_jobs: list[Submission] = []
-    queue: dict[str, str] = {}
+    queue: dict[str, QueuedJob] = {}
     for launcher in LAUNCHERS.values():
         if isinstance(launcher, BatchLauncher) and (jobs := batch.read(results, launcher.name)):
             submitted_jobs += jobs
@@ -65,15 +65,20 @@ def find_jobs(results: Path) -> tuple[list[Submission], dict[str, str]]:
     return submitted_jobs, queue
 
 
-def counts(results: Path, submitted: Sequence[Submission], queue: Mapping[str, str]) -> dict[Path, Counter[str]]:
-    """Return how many runs of each point are in each state. submitted, queue: from `find_jobs`."""
+def counts(results: Path, submitted: Sequence[Submission], queue: Mapping[str, QueuedJob]) -> dict[Path, Counter[str]]:
+    """Return how many runs of each point are in each state. submitted, queue: from `find_jobs`.
+
+    A planned run counts until its job skips it, because an arm is slower or the time is over.
+    """
     in_queue = batch.states_of_points(submitted, queue)
-    planned = {home: job.repeats for job in submitted for home in job.homes}
+    planned: dict[Path, set[int]] = {}
+    for home, repeats in ((Path(home), repeats) for job in submitted for home, repeats in job.runs.items()):
+        planned.setdefault(home, set()).update(repeats)
     by_point = {}
-    for home in sorted({*homes(results), *map(Path, planned)}):
+    for home in sorted({*homes(results), *planned}):
         runs = files.runs(home)
-        repeats = max([planned.get(str(home), 0), *(number + 1 for number in runs)])
-        by_point[home] = Counter(state_of(runs.get(repeat, []), in_queue.get(home)) for repeat in range(repeats))
+        counted = runs.keys() | (planned.get(home, set()) - ledger.skipped(home))
+        by_point[home] = Counter(state_of(runs.get(repeat, []), in_queue.get(home)) for repeat in counted)
     return by_point
 
 
@@ -147,7 +152,10 @@ def main() -> int:
         console.print(f"{counted(settled, 'earlier failure')}, of runs that are done since", highlight=False)
     for job in submitted:
         if job.job_id in queue:
-            console.print(f"job {job.job_id}: {queue[job.job_id]}, {job.nodes} nodes", highlight=False)
+            queued = queue[job.job_id]
+            reason = f" ({queued.reason})" if queued.reason else ""
+            text = f"job {job.job_id}: {queued.state}{reason}, {job.nodes} nodes"
+            console.print(text, highlight=False, markup=False)
     return 0
 
 

@@ -121,11 +121,14 @@ def _compile_problem(compiler: str, program: str, suffix: str, links: Mapping[st
 
 
 def check_driver() -> Check:
-    """Check whether NVIDIA's driver is here. With LAUNCHER=slurm, pbs or ssh other hosts may have it, and the GPUs."""
+    """Check whether NVIDIA's driver is here. With a launcher that starts ranks on other hosts, these may have it."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
-        elsewhere = os.environ.get("LAUNCHER") in ("pbs", "slurm", "ssh")  # before the set-up none can be asked
+        launcher = (
+            ROOT / "conf/launcher" / f"{os.environ.get('LAUNCHER')}.yaml"
+        )  # before the set-up its file can be read
+        elsewhere = launcher.is_file() and "\nstarts: " in launcher.read_text()
         fix = "install NVIDIA's driver; if the GPUs are on other hosts: LAUNCHER=slurm or LAUNCHER=ssh"
         return Check("driver", WARNING if elsewhere else FAILURE, "no driver of NVIDIA here (libcuda.so.1)", fix)
     return Check("driver", OK, "NVIDIA's driver is here")

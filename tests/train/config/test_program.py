@@ -24,7 +24,6 @@ def test_placeholders_are_filled_word_by_word():
         ("command", "run {rank}", "no placeholder: rank"),
         ("until", "done (", "not a regular expression"),
         ("rate", "[0-9]", "put {rate} where the number is"),
-        ("command", "run {batch_per_rank}", r"it is the same on 1 node and on 2; give {ranks}"),
         ("command", "run {ranks}", r"the command has no {batch_per_rank} and no {global_batch}: ARGS=program.scaling="),
     ],
 )

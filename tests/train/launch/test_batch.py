@@ -16,7 +16,7 @@ from train.config.schema import Launcher, System
 from train.launch import batch
 from train.launch.batch import Submission
 from train.launch.job import make_job
-from train.launch.launchers.base import clock
+from train.launch.launchers.base import QueuedJob, clock
 from train.launch.launchers.slurm import Slurm
 from train.launch.plan import curves
 from train.launch.plan.make import Options
@@ -133,6 +133,7 @@ def test_a_dry_run_prints_the_script_and_the_cost_and_warns_of_a_job_too_long_fo
 
 
 def test_a_running_job_counts_before_a_pending_one():
-    jobs = [Submission(id, 2, 3, homes) for id, homes in (("7", ["/r/a", "/r/b"]), ("8", ["/r/b"]), ("6", ["/r/c"]))]
-    queue = {"7": "RUNNING", "8": "PENDING"}
+    homes = {"7": ["/r/a", "/r/b"], "8": ["/r/b"], "6": ["/r/c"]}
+    jobs = [Submission(id, 2, {path: [0] for path in paths}) for id, paths in homes.items()]
+    queue = {"7": QueuedJob("RUNNING"), "8": QueuedJob("PENDING")}
     assert batch.states_of_points(jobs, queue) == {Path("/r/a"): "RUNNING", Path("/r/b"): "RUNNING"}

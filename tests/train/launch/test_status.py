@@ -4,10 +4,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from record import protocol
+from record import ledger, protocol
 from record.schema import Failure
 from tests.helpers.run_records import make_record, save
 from train.launch.batch import Submission
+from train.launch.launchers.base import QueuedJob
 from train.launch.status import STATES, counts, settled_failures, state_of, table, under_way
 from train.launch.supervise import presence
 
@@ -37,8 +38,26 @@ def test_runs_of_the_folder_and_of_jobs_in_the_queue_are_counted(tmp_path):
     begun, waiting = (tmp_path / "weak_scaling" / name / "0a1b2c3d" for name in ("tiny-nodes1", "tiny-nodes2"))
     for name in ("r0", "r1", "r1.2"):
         (begun / name).mkdir(parents=True)
-    jobs = [Submission("7", 2, 3, [str(waiting)])]
-    assert counts(tmp_path, jobs, {"7": "PENDING"}) == {begun: {"failed": 2}, waiting: {"queued": 3}}
+    jobs = [Submission("7", 2, {str(waiting): [0, 1, 2]})]
+    queue = {"7": QueuedJob("PENDING")}
+    assert counts(tmp_path, jobs, queue) == {begun: {"failed": 2}, waiting: {"queued": 3}}
+
+
+def test_only_planned_runs_count_that_their_job_has_not_skipped(tmp_path):
+    """The job made one launch of a curve, had no time for two, and was to make one of a single point."""
+    curve, single = (tmp_path / "weak_scaling" / name / "0a1b2c3d" for name in ("tiny-rounds", "tiny-nodes1"))
+    save(make_record(nodes=1), tmp_path).parent.rename(tmp_path / "r0")
+    for home in (curve, single):
+        home.mkdir(parents=True)
+    (tmp_path / "r0").rename(curve / "r0")
+    for repeat in (1, 2):
+        ledger.append(curve, ledger.Line("skip", repeat, reason="the time is over"))
+    jobs = [Submission("7", 2, {str(curve): [0, 1, 2], str(single): [0]})]
+    states = counts(tmp_path, jobs, {})
+    assert (states[curve], states[single]) == ({"done": 1}, {"to do": 1})
+    # A job with a larger budget is to make them.
+    ledger.append(curve, ledger.Line("begin", 1, 1))
+    assert counts(tmp_path, jobs, {})[curve] == {"done": 1, "to do": 1}
 
 
 @pytest.mark.parametrize("columns", [40, 80, 160])

@@ -95,7 +95,8 @@ def test_the_processes_of_a_job_are_killed_and_no_others():
 
 SECRETS = (
     "WANDB_API_KEY", "SLURM_JWT", "HF_TOKEN", "AWS_SECRET_ACCESS", "MY_PASSPHRASE", "HTTP_AUTH", "GOOGLE_CREDENTIALS",
-    "TF_API_KEY", "SLURM_JOB_TOKEN", "NCCL_AUTH", "PBS_JOBCOOKIE", "KIT_PASS", "APPTAINER_DOCKER_PASSWORD", "db_password",
+    "TF_API_KEY", "SLURM_JOB_TOKEN", "NCCL_AUTH", "PBS_JOBCOOKIE", "KIT_PASS", "APPTAINER_DOCKER_PASSWORD",
+    "db_password",
 )  # fmt: skip
 OF_HOST = {"LD_PRELOAD": "/tmp/other.so", "PYTHONPATH": "/opt/modules"}
 TUNE = {
@@ -129,7 +130,15 @@ RANK = (
 @pytest.fixture
 def variables(monkeypatch):
     """The variables of this process, to which a test may add some."""
-    variables = {"PATH": "/bin", **dict.fromkeys(SECRETS, "hidden"), **TUNE, **OTHERS, **JOB_KEY, **OF_MPIRUN, **TERRAFORM}
+    variables = {
+        "PATH": "/bin",
+        **dict.fromkeys(SECRETS, "hidden"),
+        **TUNE,
+        **OTHERS,
+        **JOB_KEY,
+        **OF_MPIRUN,
+        **TERRAFORM,
+    }
     monkeypatch.setattr(os, "environ", variables)
     return variables
 

@@ -145,7 +145,9 @@ def test_ranks_that_differ_from_the_launcher_are_named(config):
     problem, _ = hold(config, GOOD, config_hash="hash", launcher=launcher)
     expected = "rank 0 (a), rank 1 (a), rank 2 (b), rank 3 (b): other files than the launcher: train/a.py differs."
     assert problem.startswith(expected)
-    problem, _ = hold(config, GOOD, config_hash="hash", launcher=Details(DETAILS[0].config, {**FILES, "train/c.py": ""}))
+    problem, _ = hold(
+        config, GOOD, config_hash="hash", launcher=Details(DETAILS[0].config, {**FILES, "train/c.py": ""})
+    )
     assert "other files than the launcher: train/c.py is missing." in problem
 
     launcher = Details({"nodes": 3}, FILES)

@@ -4,28 +4,37 @@ A launcher states its abilities, the cores of its nodes, what it refuses, and th
 (points, checks, watching, records) asks the launcher object and never compares names.
 """
 
+import functools
+import os
 import shlex
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import IO, ClassVar, Protocol, TypeVar
 
+import msgspec
 import psutil
 from omegaconf import DictConfig
 
+from common import bounded_files as bounded
+from common.printable import escaped
 from record.kit import ROOT
 from record.protocol import IN_ALLOCATION
 from record.schema import NodeQuota
+from train.config import program
 from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
 from train.config.schema import RunConfig, System
 from train.launch.job import OPEN_MPI, Job
-from train.launch.start import commands
+from train.launch.launchers import hosts
+from train.launch.start import commands, messages, site_setup
 from train.rank import gpus, host, placement
+
+_SSH_FAILED = 255  # the exit status if ssh itself fails; else it is that of the command
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,8 @@ class Launcher:
 
     name: ClassVar[str]  # as launcher.name in conf/launcher/*.yaml
     hosts_apart: ClassVar[bool] = False  # each node is a separate host; else all nodes share this machine
+    over_ssh: ClassVar[bool] = False  # Horovod's launcher or mpirun, on this machine, starts the ranks over ssh
+    gives_size: ClassVar[bool] = False  # a program that it starts can know the size of its job from the launcher
     takes_hosts: ClassVar[bool] = False  # launcher.hosts names the nodes
     quotas: ClassVar[bool] = False  # nodes are limited to CPU quotas while they measure
     # Variables that its command needs although their names look like secrets; the ranks get no other such variable.
@@ -86,6 +97,8 @@ class Launcher:
     def rules(self, config: RunConfig) -> Iterator[Rule]:
         """Yield what must hold, the key to name if it does not, what is allowed, and LeftOut if others are possible."""
         hosts, nodes, system, exchange = config.launcher.hosts, config.all_nodes, config.system, config.distribution
+        starts = "here" if not self.hosts_apart else "over_ssh" if self.over_ssh else "by_scheduler"
+        yield config.launcher.starts == starts, "launcher.starts", f"launcher={self.name} needs {starts}, in its file"
         if self.takes_hosts:
             needed = "1 node needs a host" if nodes == 1 else f"{nodes} nodes need as many hosts"
             yield len(hosts) >= nodes, "launcher.hosts", f"{needed}: make ... LAUNCHER={self.name} HOSTS=a,b,c"
@@ -99,6 +112,13 @@ class Launcher:
         yield not over_hosts, "distribution.backend", why, LeftOut
         why = f"works on one machine; with launcher={self.name} allowed are none, singularity"
         yield not (self.hosts_apart and config.container.name in ("docker", "podman")), "container", why
+        if config.program:
+            why = (
+                f"it is the same on 1 node and on {config.nodes}; give {{ranks}} to what starts its processes, or "
+                "write env OMP_NUM_THREADS={cores} before a program of one process"
+            )
+            sized = config.nodes == 1 or self.gives_size or program.has_size(config.program.command)
+            yield sized, "program.command", why
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
         """Return the name of the launcher that runs this experiment here: this one, unless another suits it better.
@@ -113,6 +133,10 @@ class Launcher:
         max_nodes: of the largest point.
         """
         return placement.share(machine.cores, max_nodes)
+
+    def gpus_per_node(self, experiment: DictConfig) -> int:
+        """Return the GPUs of each host if the system's file has none; 0 on this machine. Raises ConfigError."""
+        return 0
 
     def cpu_quota_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
         """Return the CPU quota of each node, in cores, if system.cpu_quota_per_node is null; None: no quota."""
@@ -177,10 +201,27 @@ class Launcher:
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:
         """End the processes that a failed job left on other hosts; returns the hosts that did not answer."""
-        return []
+        return hosts.kill_on(job.nodes.hosts, job_id) if self.over_ssh else []
 
     def explain_exit(self, code: int) -> str | None:
         """Return the meaning of an exit status of this launcher; None if it is the exit status of the rank."""
+        if not self.over_ssh or code != _SSH_FAILED:
+            return None
+        return f"killed by a signal, or its host or the link to it is gone: ssh ended with exit status {code}"
+
+    def first_to_end(self, output: str) -> tuple[int, int] | None:
+        """Return the rank that ended first by the output of `command`, and its exit status as in a shell.
+
+        None if the output does not name it.
+        """
+        return messages.first_to_end(output)
+
+    def failed_host(self, output: str) -> str | None:
+        """Return the host that the batch system gave up by the output of `command`; None without one."""
+        return None
+
+    def cancellation(self, output: str) -> str | None:
+        """Return what the output of `command` says of a job that the batch system ended; None if it says nothing."""
         return None
 
 
@@ -203,6 +244,27 @@ class BatchJob:
     command: tuple[str, ...]  # the launcher, with the overrides of the user
 
 
+@dataclass(frozen=True)
+class QueuedJob:
+    """A job that the batch system still has."""
+
+    state: str  # RUNNING if it runs
+    reason: str = ""  # why it waits, as the batch system says it; "" if it does not
+
+
+@dataclass(frozen=True)
+class AvailableNodes:
+    """The nodes that a job can get."""
+
+    cores: int  # of the smallest
+    gpus: int  # of the one that has fewest
+    count: int  # the most that one job can get
+    where: str  # the set of nodes and the program that shows it, as "partition main (sinfo)"
+
+
+Answer = TypeVar("Answer")
+
+
 def clock(seconds: int) -> str:
     """Return a time as batch systems take it: 5400 -> 01:30:00."""
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
@@ -212,6 +274,7 @@ class BatchLauncher(Launcher, ABC):
     """A batch system. Outside an allocation it submits jobs; inside one it starts the ranks on the allocated hosts."""
 
     hosts_apart = True
+    gives_size = True
     random_order = False  # from small to large, so that an allocation that ends early has the smallest points
     job_variable: ClassVar[str]  # the environment variable that tells a job its id
     warns_before_s: ClassVar[int] = 0  # how long before the time limit the system sends SIGTERM
@@ -225,16 +288,24 @@ class BatchLauncher(Launcher, ABC):
         """Submit a batch script; returns the id of the job. Raises ConfigError if the system refuses it."""
 
     @abstractmethod
-    def queue(self) -> dict[str, str]:
-        """Return the user's jobs that the system still has: id -> state, RUNNING if it runs. Raises ConfigError."""
+    def queue(self) -> dict[str, QueuedJob]:
+        """Return the user's jobs that the system still has, by their ids. Raises ConfigError."""
 
     @abstractmethod
     def allocated_hosts(self) -> list[str]:
         """Return the hosts of the allocation that this launcher runs in."""
 
     @abstractmethod
-    def cores_of_a_node(self, system: System) -> int:
-        """Return the cores of the smallest node that jobs can get. Raises ConfigError."""
+    def find_nodes(self, partition: str | None, smt: bool) -> AvailableNodes:
+        """Return the nodes of a partition or queue, by default those of the site's default one. Raises ConfigError.
+
+        smt: hardware threads count as cores.
+        """
+
+    @functools.cache  # noqa: B019 - a launcher lives as long as its process
+    def available_nodes(self, partition: str | None, smt: bool) -> AvailableNodes:
+        """Return the `find_nodes` of the first call."""
+        return self.find_nodes(partition, smt)
 
     def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
         """Return none: the hosts are not allocated yet. The ranks report them in the roll call."""
@@ -245,7 +316,8 @@ class BatchLauncher(Launcher, ABC):
         directives = self.directives(job)
         if wrong := next((line for line in directives if "\n" in line), None):
             raise ConfigError(f"launcher={self.name}: {wrong!r}: an end of a line in a name; rename the folder")
-        lines = ["#!/bin/bash", *directives, "", f"cd {shlex.quote(str(ROOT))} || exit", *job.system.setup]
+        lines = ["#!/bin/bash", *directives, "", f"cd {shlex.quote(str(ROOT))} || exit"]
+        lines += site_setup.script(job.system.setup)
         lines += [f"export {IN_ALLOCATION}=1", *self.before_launch(), f"exec {shlex.join(job.command)}"]
         return "\n".join([*lines, ""])
 
@@ -257,29 +329,68 @@ class BatchLauncher(Launcher, ABC):
         """Return whether these environment variables show a launcher outside the allocation of its job."""
         return IN_ALLOCATION not in variables or self.job_variable not in variables
 
-    def ask(self, *command: str) -> str:
+    def ask(self, *command: str, stdin: IO[bytes] | int = subprocess.DEVNULL) -> str:
         """Return the output of a command of the batch system. Raises ConfigError if it is missing, or fails."""
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_ANSWER_WITHIN_S, stdin=subprocess.DEVNULL, check=True
+                command, capture_output=True, timeout=_ANSWER_WITHIN_S, stdin=stdin, check=True, errors="replace"
             )
         except FileNotFoundError:
             why = f"there is no command {command[0]} on this machine"
         except subprocess.TimeoutExpired:
             why = f"{command[0]} did not answer within {_ANSWER_WITHIN_S} s"
         except subprocess.CalledProcessError as error:
-            why = f"{shlex.join(command)}: {error.stderr.strip()}"
+            why = f"{shlex.join(command)}: {error.stderr.strip() or f'exit status {error.returncode}'}"
         else:
             return done.stdout
         raise ConfigError(f"launcher={self.name}: {why}")
 
+    def ask_json(self, kind: type[Answer], *command: str) -> Answer:
+        """Return the answer of a command that prints JSON of this type. Raises ConfigError for any other answer."""
+        output = self.ask(*command)
+        try:
+            return msgspec.json.decode(bounded.check_json(output.encode()), type=kind)
+        except ValueError as error:
+            raise self.not_understood(command, output, error) from error
+
+    def not_understood(self, command: Sequence[str], output: str, why: object) -> ConfigError:
+        """Return the error of an answer that is not as expected."""
+        first = escaped(output.strip().partition("\n")[0][:100]) or "nothing"
+        return ConfigError(f"launcher={self.name}: {shlex.join(command)} answered {first}: not as expected: {why}")
+
     def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
         """Return the cores of the smallest node that jobs can get."""
-        return self.cores_of_a_node(experiment.system)
+        return self.available_nodes(experiment.system.partition, experiment.system.smt).cores
+
+    def gpus_per_node(self, experiment: DictConfig) -> int:
+        """Return the GPUs of the node with the fewest that jobs can get."""
+        return self.available_nodes(experiment.system.partition, experiment.system.smt).gpus
+
+    def check_machine(self, config: RunConfig) -> None:
+        """Raise ConfigError if a job of so many nodes would wait for ever."""
+        if nodes := self._nodes_outside(config):
+            why = f"a job gets at most {nodes.count}, of {nodes.where}; take fewer, or another system.partition"
+            check(config.all_nodes <= nodes.count, "nodes", config.all_nodes, why)
+
+    def notes(self, config: RunConfig) -> list[str]:
+        """Return which nodes were looked at."""
+        if not (nodes := self._nodes_outside(config)):
+            return []
+        counted = f"{nodes.cores} cores{f' and {nodes.gpus} GPUs' if config.device == 'gpu' else ''} or more each"
+        return [f"Jobs get nodes of {nodes.where}: {nodes.count}, with {counted}."]
+
+    def _nodes_outside(self, config: RunConfig) -> AvailableNodes | None:
+        """Return the nodes that jobs can get; None in an allocation, or if they are not known here."""
+        if self.submits(os.environ):
+            with suppress(ConfigError):  # a dry run shows the script also where the system's programs are missing
+                return self.available_nodes(config.system.partition, config.system.smt)
+        return None
 
     def gpus(self, config: RunConfig) -> list[Gpus]:
-        """Return the GPUs of a node, as its system's file has them."""
-        return [Gpus(config.ranks_per_node, config.system.gpus_per_node, "system.gpus_per_node says")]
+        """Return the GPUs of a node, if they are known here."""
+        nodes = self._nodes_outside(config)
+        available = config.system.gpus_per_node or (nodes.gpus if nodes else config.ranks_per_node)
+        return [Gpus(config.ranks_per_node, available, "a node has")]
 
     def free_bytes(self, config: RunConfig) -> int | None:
         """Return None: unknown before the job runs."""

@@ -1,22 +1,67 @@
 """A PBS cluster (OpenPBS, PBS Professional): qsub submits, and in the allocation the ranks are started over ssh.
 
-Tested on a stand-in for qsub, not on a real PBS.
+Tested on stand-ins for its programs, not on a real PBS.
 """
 
-import json
 import os
+import shlex
 from pathlib import Path
+from typing import Any
 
-from train.config.schema import System
-from train.launch.job import Job
-from train.launch.launchers import hosts
-from train.launch.launchers.base import RUNNING, BatchJob, BatchLauncher, clock
+import msgspec
+
+from train.config.checks import ConfigError
+from train.launch.launchers.base import RUNNING, AvailableNodes, BatchJob, BatchLauncher, QueuedJob, clock
+
+_STATES = {"R": RUNNING, "E": RUNNING}
+_DOWN = ("down", "offline", "unknown")
+
+
+class _Job(msgspec.Struct):
+    job_state: str
+    comment: str = ""
+
+
+class _Jobs(msgspec.Struct):
+    Jobs: dict[str, _Job] = {}
+
+
+class _Node(msgspec.Struct):
+    resources_available: dict[str, Any] = {}
+    queue: str = ""  # the only one that it serves
+    state: str = ""
+
+    def number(self, resource: str) -> int:
+        value = self.resources_available.get(resource, 0)
+        return value if isinstance(value, int) else 0
+
+
+class _Nodes(msgspec.Struct):
+    nodes: dict[str, _Node]
+
+
+class _Queue(msgspec.Struct):
+    default_chunk: dict[str, Any] = {}
+    resources_max: dict[str, Any] = {}
+
+
+class _Queues(msgspec.Struct):
+    Queue: dict[str, _Queue]
+
+
+class _Server(msgspec.Struct):
+    default_queue: str = ""
+
+
+class _Servers(msgspec.Struct):
+    Server: dict[str, _Server]
 
 
 class Pbs(BatchLauncher):
     """Each node is a node of the allocation."""
 
     name = "pbs"
+    over_ssh = True
     job_variable = "PBS_JOBID"
 
     def directives(self, job: BatchJob) -> list[str]:
@@ -31,9 +76,10 @@ class Pbs(BatchLauncher):
             f"-l walltime={clock(job.limit_s)}",
             "-r y",
             "-j oe",
-            f"-o {job.folder / job.name}.log",
-            *([f"-q {job.system.partition}"] if job.system.partition else []),
-            *([f"-A {job.system.account}"] if job.system.account else []),
+            f"-o {shlex.quote(f'{job.folder / job.name}.log')}",
+            *([f"-q {shlex.quote(job.system.partition)}"] if job.system.partition else []),
+            *([f"-A {shlex.quote(job.system.account)}"] if job.system.account else []),
+            *job.system.sbatch,
         ]
         return [f"#PBS {option}" for option in options]
 
@@ -41,24 +87,39 @@ class Pbs(BatchLauncher):
         """Submit with qsub, which prints the id of the job."""
         return self.ask("qsub", str(script)).strip()
 
-    def queue(self) -> dict[str, str]:
+    def queue(self) -> dict[str, QueuedJob]:
         """Return the jobs that PBS still has, by qstat."""
-        jobs = json.loads(self.ask("qstat", "-f", "-F", "json")).get("Jobs", {})
-        states = {"R": RUNNING, "E": RUNNING}
-        return {job_id: states.get(job["job_state"], "QUEUED") for job_id, job in jobs.items()}
+        jobs = self.ask_json(_Jobs, "qstat", "-f", "-F", "json").Jobs
+        return {id: QueuedJob(_STATES.get(job.job_state, "QUEUED"), job.comment) for id, job in jobs.items()}
 
     def allocated_hosts(self) -> list[str]:
         """Return the hosts of this allocation: PBS lists each once per rank."""
         return list(dict.fromkeys(Path(os.environ["PBS_NODEFILE"]).read_text().split()))
 
-    def cores_of_a_node(self, system: System) -> int:
-        """Return the fewest cores of a node, by pbsnodes."""
-        nodes = json.loads(self.ask("pbsnodes", "-a", "-F", "json"))["nodes"]
-        return min(node["resources_available"]["ncpus"] for node in nodes.values())
-
-    def end_remote(self, job: Job, job_id: str) -> list[str]:
-        """Return a command that kills what a failed job has left: PBS would do so only at the end of the allocation."""
-        return hosts.kill_on(job.nodes.hosts, job_id)
+    def find_nodes(self, partition: str | None, smt: bool) -> AvailableNodes:
+        """Return the nodes of a queue that are up, by pbsnodes: its own, or those that its default chunk asks for."""
+        if partition is None:
+            servers = self.ask_json(_Servers, "qstat", "-B", "-f", "-F", "json").Server
+            partition = next((server.default_queue for server in servers.values()), "")
+            if not partition:
+                raise ConfigError(f"launcher={self.name}: the server has no default queue; set system.partition")
+        queues = self.ask_json(_Queues, "qstat", "-Q", "-f", "-F", "json", partition).Queue
+        queue = queues.get(partition, _Queue())
+        wanted = {key: value for key, value in queue.default_chunk.items() if isinstance(value, str)}
+        nodes = [
+            node
+            for node in self.ask_json(_Nodes, "pbsnodes", "-a", "-F", "json").nodes.values()
+            if node.queue in ("", partition)
+            and all(value in str(node.resources_available.get(key, "")).split(",") for key, value in wanted.items())
+            and node.number("ncpus")
+            and not any(word in node.state for word in _DOWN)
+        ]
+        if not nodes:
+            raise ConfigError(f"system.partition={partition}: pbsnodes shows no node of this queue that is up")
+        most = queue.resources_max.get("nodect")
+        count = min(len(nodes), most) if isinstance(most, int) else len(nodes)
+        cores, gpus = (min(node.number(name) for node in nodes) for name in ("ncpus", "ngpus"))
+        return AvailableNodes(cores, gpus, count, f"queue {partition} (pbsnodes)")
 
 
 LAUNCHER = Pbs()

@@ -3,13 +3,24 @@
 import os
 import re
 import shlex
+import signal
 from pathlib import Path
 
 from train.config.checks import ConfigError
-from train.config.schema import System
 from train.launch.job import Job
-from train.launch.launchers.base import BatchJob, BatchLauncher, clock
+from train.launch.launchers.base import AvailableNodes, BatchJob, BatchLauncher, QueuedJob, clock
 from train.launch.start import commands
+
+# What srun prints of a rank that ended first, of a node that Slurm gives up, and of a job or step that it ends.
+_ENDED = re.compile(r"srun: error: \S+: task (?P<rank>\d+): (?:Exited with exit code (?P<code>\d+)|(?P<text>[A-Z].*))")
+_NODE_FAILED = re.compile(r"srun: error: Node failure on (\S+)")
+_CANCELLED = re.compile(r"\*\*\* ((?:STEP|JOB) \S+ ON \S+ CANCELLED AT [^*]*?) \*\*\*")
+_SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}  # as srun names them: Killed
+# A line of sinfo: partition, * the default; CPUs, sockets, cores of a socket; nodes, the most of a job; GPUs.
+_NODES = re.compile(
+    r"(?P<name>.+?)(?P<default>\*?)\|(\d+)\+?\|(\d+)\+?\|(\d+)\+?\|(\d+)\|(?:\d+-)?(\d+|infinite)\|(.*)"
+)
+_GPUS = re.compile(r"\bgpu(?::[^:,()]+)?:(\d+)")
 
 
 class Slurm(BatchLauncher):
@@ -37,7 +48,7 @@ class Slurm(BatchLauncher):
             "--open-mode=append",
             f"--output={shlex.quote(str(job.folder / job.name).replace('%', '%%'))}.%j.log",
             *([f"--partition={shlex.quote(job.system.partition)}"] if job.system.partition else []),
-            *([f"--account={job.system.account}"] if job.system.account else []),
+            *([f"--account={shlex.quote(job.system.account)}"] if job.system.account else []),
             *job.system.sbatch,
         ]
         return [f"#SBATCH {option}" for option in options]
@@ -50,23 +61,40 @@ class Slurm(BatchLauncher):
         """Submit by sbatch."""
         return self.ask("sbatch", "--parsable", str(script)).strip().partition(";")[0]
 
-    def queue(self) -> dict[str, str]:
-        """Return the user's jobs by squeue, with their states in Slurm's words: PENDING, RUNNING ..."""
-        lines = self.ask("squeue", "--noheader", "--me", "--format=%i %T").splitlines()
-        return dict(line.split(maxsplit=1) for line in lines)
+    def queue(self) -> dict[str, QueuedJob]:
+        """Return the user's jobs by squeue, with their states and reasons in Slurm's words: PENDING, Resources."""
+        command = ("squeue", "--noheader", "--me", "--format=%i|%T|%r")
+        output = self.ask(*command)
+        lines = [line.strip().split("|") for line in output.splitlines()]
+        if any(len(line) != 3 for line in lines):
+            raise self.not_understood(command, output, "an id, a state and a reason each line")
+        return {id: QueuedJob(state, "" if reason == "None" else reason) for id, state, reason in lines}
 
     def allocated_hosts(self) -> list[str]:
         """Return the hosts of this allocation, in Slurm's order."""
         return self.ask("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]).split()
 
-    def cores_of_a_node(self, system: System) -> int:
-        """Return the fewest cores of a node of the partition, by sinfo; with system.smt its hardware threads."""
-        partition = [f"--partition={system.partition}"] if system.partition else []
-        output = self.ask("sinfo", "--noheader", *partition, "--format=%c %X %Y")  # CPUs, sockets, cores of a socket
-        nodes = [tuple(map(int, numbers)) for numbers in re.findall(r"^\*?(\d+)\+? +(\d+)\+? +(\d+)", output, re.M)]
-        if not nodes:
-            raise ConfigError(f"system.partition={system.partition}: sinfo shows no node in it; see `sinfo`")
-        return min(cpus if system.smt else min(cpus, sockets * cores) for cpus, sockets, cores in nodes)
+    def find_nodes(self, partition: str | None, smt: bool) -> AvailableNodes:
+        """Return the nodes of a partition by sinfo, down or not: those that are down may come back."""
+        chosen = [f"--partition={partition}"] if partition else []
+        command = ("sinfo", "--noheader", "--format=%P|%c|%X|%Y|%D|%s|%G", *chosen)
+        output = self.ask(*command)
+        rows = [_NODES.fullmatch(line.strip()) for line in output.splitlines() if line.strip()]
+        matches = [row for row in rows if row]
+        if len(matches) < len(rows):
+            raise self.not_understood(command, output, "a line for each kind of node")
+        groups = [match.groups() for match in matches if partition or match["default"]]
+        if not groups:
+            where = f"system.partition={partition}: sinfo shows no node in it; see `sinfo`"
+            raise ConfigError(where if partition else "launcher=slurm: no default partition; set system.partition")
+        numbers = [(int(cpus), int(sockets) * int(cores)) for _, _, cpus, sockets, cores, *_ in groups]
+        limits = [int(most) for *_, most, _ in groups if most != "infinite"]
+        return AvailableNodes(
+            cores=min(cpus if smt else min(cpus, cores) for cpus, cores in numbers),
+            gpus=min(sum(map(int, _GPUS.findall(gres))) for *_, gres in groups),
+            count=min([sum(int(nodes) for *_, nodes, _, _ in groups), *limits]),
+            where=f"partition {partition or groups[0][0]} (sinfo)",
+        )
 
     def command(self, job: Job) -> list[str]:
         """Return an srun with one task a rank.
@@ -82,6 +110,22 @@ class Slurm(BatchLauncher):
         command += [f"--mpi={job.exchange.srun_mpi if job.exchange.controller == 'mpi' else 'none'}"]
         # Without --kill-on-bad-exit the others would wait for a rank that died; the ranks bind themselves to cores.
         return [*command, "--kill-on-bad-exit=1", "--cpu-bind=none", "--label", *commands.rank(job)]
+
+    def first_to_end(self, output: str) -> tuple[int, int] | None:
+        """Return the rank that srun names first, and its exit status; else as mpirun does, of a user's program."""
+        if match := _ENDED.search(output):
+            return int(match["rank"]), int(match["code"] or 128 + _SIGNALS.get(match["text"].strip(), 0))
+        return super().first_to_end(output)
+
+    def failed_host(self, output: str) -> str | None:
+        """Return the node that Slurm gave up."""
+        match = _NODE_FAILED.search(output)
+        return match[1] if match else None
+
+    def cancellation(self, output: str) -> str | None:
+        """Return Slurm's line on the step or job that it ended."""
+        match = _CANCELLED.search(output)
+        return match[1] if match else None
 
 
 LAUNCHER = Slurm()

@@ -7,13 +7,11 @@ from omegaconf import DictConfig
 
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
-from train.launch.job import OPEN_MPI, Job
+from train.launch.job import OPEN_MPI
 from train.launch.launchers import hosts
 from train.launch.launchers.base import Gpus, Launcher, Machine
 from train.launch.start import containers
 from train.rank import host as machine
-
-_SSH_FAILED = 255  # the exit status if ssh itself fails; else it is that of the command
 
 
 def _ask(config: RunConfig | DictConfig) -> tuple[hosts.Host, ...]:
@@ -26,12 +24,17 @@ class Ssh(Launcher):
     name = "ssh"
     hosts_apart = True
     takes_hosts = True
+    over_ssh = True
     secrets = ("SSH_AUTH_SOCK", "SSH_ASKPASS")
 
     def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
         """Return the cores of the host that has fewest. Raises ConfigError if a host cannot run the job."""
         hosts = _ask(experiment) if experiment.launcher.hosts else ()
         return min((host.threads if experiment.system.smt else host.cores for host in hosts), default=1)
+
+    def gpus_per_node(self, experiment: DictConfig) -> int:
+        """Return the GPUs of the host that has fewest. Raises ConfigError if a host cannot run the job."""
+        return min((len(host.gpus) for host in _ask(experiment) if experiment.launcher.hosts), default=0)
 
     def gpus(self, config: RunConfig) -> list[Gpus]:
         """Return the GPUs of each host."""
@@ -65,16 +68,6 @@ class Ssh(Launcher):
     def hosts(self, config: RunConfig) -> tuple[str, ...]:
         """Return launcher.hosts."""
         return tuple(config.launcher.hosts)
-
-    def end_remote(self, job: Job, job_id: str) -> list[str]:
-        """Kill the remaining processes of the job on its hosts."""
-        return hosts.kill_on(job.nodes.hosts, job_id)
-
-    def explain_exit(self, code: int) -> str | None:
-        """Return the meaning of a failure of ssh itself; None for any other exit status."""
-        if code != _SSH_FAILED:
-            return None
-        return f"killed by a signal, or its host or the link to it is gone: ssh ended with exit status {code}"
 
 
 LAUNCHER = Ssh()

@@ -93,9 +93,10 @@ def check_points(points: Sequence[Point], launcher: Launcher) -> None:
     for point in points:
         for gpus in launcher.gpus(point.config) if point.config.device == "gpu" else []:
             if gpus.needed > gpus.available:
+                fewer = "ranks_per_node" if launcher.hosts_apart else "nodes or ranks_per_node"
                 raise ConfigError(
                     f"device=gpu: {point.name} needs {gpus.needed} GPUs; {gpus.source} {gpus.available}. "
-                    "Use fewer nodes or ranks_per_node, or device=cpu"
+                    f"Use fewer {fewer}, or device=cpu"
                 )
         launcher.check_machine(point.config)
 

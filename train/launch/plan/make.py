@@ -117,6 +117,9 @@ def _node_overrides(experiment: Experiment, launcher: Launcher, machine: Machine
     if composed.system.cores_per_node is None:
         cores = launcher.cores_per_node(composed, machine, experiment.max_nodes)
         overrides.append(f"system.cores_per_node={cores}")
+    if composed.device == "gpu" and launcher.hosts_apart and not experiment.names("ranks_per_node"):
+        gpus = composed.system.gpus_per_node or launcher.gpus_per_node(composed)
+        overrides += [f"system.gpus_per_node={gpus}", f"ranks_per_node={gpus}"] if gpus else []  # all, as its cores
     return overrides
 
 

@@ -4,7 +4,6 @@ A rank that raised an error reported it in its part, with phase and step. Only t
 rank ended first, and the exit status of a killed rank.
 """
 
-import re
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,27 +14,9 @@ from record.parts import RankPart, first_failure
 from record.schema import Failure
 from train.launch.job import Exchange, Job, Outcome
 from train.launch.launchers.base import Launcher
-from train.launch.start import rank_groups
+from train.launch.start import messages, rank_groups
 from train.rank.host import folded
 
-# How Horovod's Gloo launcher, Open MPI's mpirun and Slurm's srun report the rank that ended first.
-_GLOO = re.compile(r"first process to do so was:\s*Process name: (?P<rank>\d+)\s*Exit code: (?P<code>\d+)")
-_MPI_SIGNAL = re.compile(r"mpirun noticed that process rank (?P<rank>\d+) .* exited on signal (?P<signal>\d+)")
-_SRUN = re.compile(r"srun: error: \S+: task (?P<rank>\d+): (?:Exited with exit code (?P<code>\d+)|(?P<text>[A-Z].*))")
-_MPI_EXIT = re.compile(r"Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]\s*Exit code:\s*(?P<code>\d+)")
-# Horovod's Gloo launcher reports each rank that failed so; the statuses below are those of ranks that it ended itself.
-_GLOO_EACH = re.compile(r"Process (?P<rank>\d+) exit with status code (?P<code>-?\d+)\.")
-_ENDED_BY_GLOO = (-signal.SIGTERM, 128 + signal.SIGTERM)
-# The output of a rank through Horovod's launcher before it had a log, and why the launcher could not start it.
-_GLOO_PRINTED = re.compile(r"^\[(?P<rank>\d+)\]<stderr>:(?P<text>.*\S)", re.MULTILINE)
-_NOT_STARTED = re.compile(r"exception message: (?P<text>.+)")
-_RAISED = re.compile(r"^(?!RuntimeError: Horovod detected)[\w.]*(?:Error|Exception|error)\b.*", re.MULTILINE)
-_WAIT_TIMED_OUT = re.compile("Timed out waiting")  # Gloo, for a rank that is connected and sends nothing
-# Slurm's messages on a node that it gives up, and on a job or step that it ends.
-_NODE_FAILED = re.compile(r"srun: error: Node failure on (?P<host>\S+)")
-_CANCELLED = re.compile(r"\*\*\* ((?:STEP|JOB) \S+ ON \S+ CANCELLED AT [^*]*?) \*\*\*")
-# Gloo's port for a peer takes one connection: if a stranger comes first, ranks are refused, cut off, or wait in vain.
-_NOT_JOINED = re.compile(r"gloo/transport/tcp/\w+\.cc:\d+\] (.+)")
 STRAY = "another process connected to Gloo's port before a rank could"
 _MAX_CHARACTERS = 300  # of a program's output
 
@@ -43,18 +24,6 @@ _HINTS = {
     "SIGKILL": "; the kernel does so when memory runs out: see `dmesg`",
     "SIGSEGV": "; Horovod's Gloo crashes so where a host cannot resolve its own name: see `make doctor`",
 }
-_SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}  # as srun names them: Killed
-
-
-def first_to_end(output: str) -> tuple[int, int] | None:
-    """Return the rank that ended first by the launcher's output, and its exit status as in a shell (128 + signal)."""
-    for pattern in (_GLOO, _MPI_SIGNAL, _MPI_EXIT, _SRUN):
-        if match := pattern.search(output):
-            groups = match.groupdict()
-            if "signal" in groups:
-                return int(groups["rank"]), 128 + int(groups["signal"])
-            return int(groups["rank"]), int(groups["code"] or 128 + _SIGNALS.get(groups["text"].strip(), 0))
-    return None
 
 
 def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPart], timeout_s: float) -> Failure | None:
@@ -66,8 +35,8 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPar
     if outcome.exit_code == 0 and not unfinished:
         return None
     if outcome.ended_by:
-        return _ended_from_outside(job, outcome, parts, timeout_s)
-    first = _first_to_end(job, outcome, parts)
+        return _ended_from_outside(job, launcher, outcome, parts, timeout_s)
+    first = _first_to_end(job, launcher, outcome, parts)
     reports = {part.rank: part.failure for part in parts if part.failure}
     cause = first_failure(list(parts))  # a consequence only if no rank reported what caused it
     if first and first[0] in reports and cause and cause.consequence:
@@ -82,7 +51,7 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPar
         return replace(reported, exit_code=code, log=str(protocol.rank_log(job.folder, reported.rank or 0)))
     if first:
         return _unreported(job, launcher, parts, first, outcome.output)
-    raised = _RAISED.findall(outcome.output)
+    raised = messages.RAISED.findall(outcome.output)
     why = f" ({raised[-1][:_MAX_CHARACTERS]})" if raised else ""
     return Failure(
         reason=f"the launcher ended with exit status {outcome.exit_code}{why}; ranks that did not finish: {unfinished}",
@@ -91,20 +60,22 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPar
     )
 
 
-def _ended_from_outside(job: Job, outcome: Outcome, parts: Sequence[RankPart], timeout_s: float) -> Failure:
+def _ended_from_outside(
+    job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPart], timeout_s: float
+) -> Failure:
     phase, log = parts[0].phase if parts else None, str(protocol.launcher_log(job.folder))
     if outcome.ended_by == "timeout":
         reason = f"ended after launcher.timeout_s={timeout_s:.0f} s; set a longer one"
         return Failure(reason=f"{reason}{_where(job, parts)}", phase=phase, log=log)
-    if lost := _NODE_FAILED.search(outcome.output):
-        part = next((part for part in parts if part.host == lost["host"]), None)
-        reason = f"node {lost['host']} failed: Slurm gave it up and ended the job by {outcome.ended_by}"
-        return Failure(reason, part.rank if part else None, lost["host"], part.phase if part else phase, log=log)
+    if lost := launcher.failed_host(outcome.output):
+        part = next((part for part in parts if part.host == lost), None)
+        reason = f"node {lost} failed: the batch system gave it up and ended the job by {outcome.ended_by}"
+        return Failure(reason, part.rank if part else None, lost, part.phase if part else phase, log=log)
     if unresponsive := _unresponsive(job, parts):
         return replace(unresponsive, reason=f"{unresponsive.reason}, until {outcome.ended_by} ended the job")
-    cancelled = _CANCELLED.search(outcome.output)
-    by_slurm = f" (Slurm: {cancelled[1]})" if cancelled else ""
-    return Failure(f"interrupted by {outcome.ended_by}{by_slurm}{_where(job, parts)}", phase=phase)
+    cancelled = launcher.cancellation(outcome.output)
+    by_system = f" ({launcher.name}: {cancelled})" if cancelled else ""
+    return Failure(f"interrupted by {outcome.ended_by}{by_system}{_where(job, parts)}", phase=phase)
 
 
 def _where(job: Job, parts: Sequence[RankPart]) -> str:
@@ -123,22 +94,22 @@ def _ranks(parts: Sequence[RankPart]) -> str:
     return f"rank{'s' * (len(numbers) > 1)} {folded(map(str, numbers)).strip('[]')}"
 
 
-def _first_to_end(job: Job, outcome: Outcome, parts: Sequence[RankPart]) -> tuple[int, int] | None:
+def _first_to_end(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPart]) -> tuple[int, int] | None:
     """Return the rank that ended first, and its exit status; not one whose failure is a consequence, if possible."""
     if not job.groups:
-        return _first_of_command(job.exchange, outcome.exit_code, outcome.output)
+        return _first_of_command(launcher, job.exchange, outcome.exit_code, outcome.output)
     victims = {part.rank for part in parts if part.failure and part.failure.consequence}
     ended_first = []
     for number, code, output in rank_groups.failed(outcome.output):
         group = job.groups[number]
-        if first := _first_of_command(group.exchange, code, output):
+        if first := _first_of_command(launcher, group.exchange, code, output):
             ended_first.append((group.first_rank + first[0], first[1]))
     return next((first for first in ended_first if first[0] not in victims), ended_first[0] if ended_first else None)
 
 
-def _first_of_command(exchange: Exchange, code: int, output: str) -> tuple[int, int] | None:
+def _first_of_command(launcher: Launcher, exchange: Exchange, code: int, output: str) -> tuple[int, int] | None:
     """Return the first rank of one command to end, and its exit status."""
-    if first := first_to_end(output):
+    if first := launcher.first_to_end(output):
         return first
     if exchange.controller != "none" or code == 0:
         return None
@@ -152,17 +123,13 @@ def _first_unreported(output: str, parts: Sequence[RankPart]) -> tuple[int, int]
     because it ignored SIGTERM for five seconds, comes even later; for one that hangs, see `_unresponsive`.
     """
     reported = {part.rank for part in parts if part.finished or part.failure}
-    for match in _GLOO_EACH.finditer(output):
-        rank, code = int(match["rank"]), int(match["code"])
-        if rank not in reported and code not in _ENDED_BY_GLOO:
-            return rank, code if code > 0 else 128 - code
-    return None
+    return next((end for end in messages.ended_by_themselves(output) if end[0] not in reported), None)
 
 
 def _unresponsive(job: Job, parts: Sequence[RankPart]) -> Failure | None:
     """Return the failure of ranks that reported nothing while others waited in vain; None if there are none."""
     logs = [protocol.rank_log(job.folder, part.rank) for part in parts if part.failure]  # into which Gloo writes
-    waited = any(_WAIT_TIMED_OUT.search(log.read_text(errors="replace")) for log in logs if log.exists())
+    waited = any(messages.WAIT_TIMED_OUT.search(log.read_text(errors="replace")) for log in logs if log.exists())
     silent = [part for part in parts if not (part.failure or part.finished)]
     if not (waited and silent):
         return None
@@ -183,10 +150,10 @@ def _unreported(
     log = protocol.rank_log(job.folder, rank)
     part = next((part for part in parts if part.rank == rank), None)
     reason = launcher.explain_exit(code)
-    if reason and (lines := _forwarded_lines(rank, output)):  # by ssh: why it lost the rank
+    if reason and (lines := messages.forwarded_lines(rank, output)):  # by ssh: why it lost the rank
         reason += f"; it printed last: {lines[-1][:_MAX_CHARACTERS]}"
     text = log.read_text(errors="replace") if part and part.phase == "init" and log.exists() else ""
-    if not_joined := _NOT_JOINED.search(text):
+    if not_joined := messages.NOT_JOINED.search(text):
         reason = (
             f"{STRAY}, a scanner of ports or another user, or another rank ended or hangs (Gloo: "
             f"{not_joined[1][:_MAX_CHARACTERS]}). A private network keeps strangers away: docs/security.md"
@@ -201,19 +168,14 @@ def _unreported(
     )
 
 
-def _forwarded_lines(rank: int, output: str) -> list[str]:
-    """Return the lines that Horovod's launcher forwarded from a rank or its ssh."""
-    return [match["text"] for match in _GLOO_PRINTED.finditer(output) if int(match["rank"]) == rank]
-
-
 def _last_line(log: Path, rank: int, output: str) -> str:
     """Return the last line of a rank's output, or why it was not started; "" if neither is known.
 
     log: of the rank; it does not exist if the rank failed before it made one. output: of the launcher.
     """
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    lines = lines or _forwarded_lines(rank, output)
-    lines = lines or [match["text"] for match in _NOT_STARTED.finditer(output)]
+    lines = lines or messages.forwarded_lines(rank, output)
+    lines = lines or [match["text"] for match in messages.NOT_STARTED.finditer(output)]
     return next((line.strip()[:_MAX_CHARACTERS] for line in reversed(lines) if line.strip()), "")
 
 

@@ -241,8 +241,9 @@ def measure(
 
     watches: each gets the run, and returns a function that is called often while the job runs.
     budget, plan: as for `make_assignment`.
-    Raises ConfigError if the image or an mpirun is missing, the code has changed since the command began, or the batch system does not name its hosts; OSError if the
-    folder or the record cannot be written; Interrupted after the record of the interruption is written.
+    Raises ConfigError if the image or an mpirun is missing, the code has changed since the command began, or the batch
+    system does not name its hosts; OSError if the folder or the record cannot be written; Interrupted after the record
+    of the interruption is written.
     """
     check_source()
     config = run.point.config

@@ -45,5 +45,5 @@ def test_what_a_launcher_cannot_do_is_refused(overrides, message):
 
 
 def test_an_unknown_launcher_is_refused_with_all_names():
-    with pytest.raises(ConfigError, match=r"launcher\.name=lsf: allowed are emulated, local, pbs, slurm, ssh"):
-        make_plan("experiment=weak_scaling", "launcher.name=lsf")
+    with pytest.raises(ConfigError, match=r"launcher\.name=none: allowed are emulated, local, lsf, pbs, slurm, ssh"):
+        make_plan("experiment=weak_scaling", "launcher.name=none")

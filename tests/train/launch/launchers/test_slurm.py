@@ -8,14 +8,17 @@ from tests.helpers.launches import make_plan
 from train.config import quoted
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import System
 from train.launch.batch import jobs
 from train.launch.job import make_job
 from train.launch.launchers import LAUNCHERS
+from train.launch.launchers.base import AvailableNodes, QueuedJob
+from train.launch.launchers.slurm import Slurm
+from train.launch.plan import checks
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, runs_of
 
 SLURM = LAUNCHERS["slurm"]
+SINFO = "compute*|48|2|12|16|1-infinite|(null)\ncompute*|56+|2+|14+|4|1-infinite|(null)\ndebug|4|1|2|1|1-1|gpu:1"
 
 
 def test_256_nodes_of_4_ranks():
@@ -30,14 +33,27 @@ def test_256_nodes_of_4_ranks():
 
 @pytest.mark.slow
 def test_answers_of_slurm_are_read_and_its_refusals_quoted(program, monkeypatch, tmp_path):
-    program("sinfo", "48 2 12\n*56+ 2+ 14+\n64 2 32")
-    assert SLURM.cores_of_a_node(System("site", None)) == 24  # the fewest
-    assert SLURM.cores_of_a_node(System("site", None, smt=True)) == 48
+    program("sinfo", SINFO)
+    assert SLURM.find_nodes(None, smt=False) == AvailableNodes(24, 0, 20, "partition compute (sinfo)")  # the fewest
+    assert SLURM.find_nodes(None, smt=True).cores == 48
+    program("sinfo", "gpu|64|2|16|3|1-2|gpu:a100:2(S:0-1),gpu:v100:2(S:0)\ngpu|64|2|16|1|1-2|gpu:8")
+    assert SLURM.find_nodes("gpu", smt=False) == AvailableNodes(32, 4, 2, "partition gpu (sinfo)")
     program("sinfo")
     with pytest.raises(ConfigError, match=r"system\.partition=gpu: sinfo shows no node"):
-        SLURM.cores_of_a_node(System("site", None, partition="gpu"))
-    program("squeue", "7 RUNNING\n8 PENDING")
-    assert SLURM.queue() == {"7": "RUNNING", "8": "PENDING"}
+        SLURM.find_nodes("gpu", smt=False)
+    program("sinfo", SINFO.replace("*", ""))
+    with pytest.raises(ConfigError, match=r"no default partition; set system\.partition"):
+        SLURM.find_nodes(None, smt=False)
+    program("sinfo", "slurm_load_partitions: Zero Bytes were transmitted")
+    with pytest.raises(
+        ConfigError, match=r"launcher=slurm: sinfo .* answered slurm_load_partitions: .* not as expected"
+    ):
+        SLURM.find_nodes(None, smt=False)
+    program("squeue", "7|RUNNING|None\n8|PENDING|PartitionNodeLimit")
+    assert SLURM.queue() == {"7": QueuedJob("RUNNING"), "8": QueuedJob("PENDING", "PartitionNodeLimit")}
+    program("squeue", "7 RUNNING")
+    with pytest.raises(ConfigError, match=r"squeue .* answered 7 RUNNING: not as expected"):
+        SLURM.queue()
     program("scontrol", "n1\nn2")
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
     assert SLURM.allocated_hosts() == ["n1", "n2"]
@@ -47,6 +63,40 @@ def test_answers_of_slurm_are_read_and_its_refusals_quoted(program, monkeypatch,
     program("squeue").unlink()
     with pytest.raises(ConfigError, match="launcher=slurm: there is no command squeue on this machine"):
         SLURM.queue()
+
+
+@pytest.mark.slow
+def test_a_size_that_no_job_gets_is_refused_and_the_plan_says_which_nodes_it_looked_at(program):
+    program("sinfo", SINFO)
+    slurm, overrides = Slurm(), ["launcher=slurm", "system.cores_per_node=24"]
+    config = load([*overrides, "nodes=20"])
+    slurm.check(config)
+    slurm.check_machine(config)
+    assert slurm.notes(config) == ["Jobs get nodes of partition compute (sinfo): 20, with 24 cores or more each."]
+    with pytest.raises(
+        ConfigError, match=r"^nodes=21: a job gets at most 20, of partition compute \(sinfo\); take fewer"
+    ):
+        slurm.check_machine(load([*overrides, "nodes=21"]))
+    program("sinfo").unlink()
+    assert Slurm().notes(config) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "ranks_per_node"), [([], 4), (["ranks_per_node=2"], 2), (["system.gpus_per_node=2"], 2)]
+)
+def test_on_gpus_a_node_has_a_rank_for_each_of_them_unless_the_user_says_otherwise(
+    program, monkeypatch, given, ranks_per_node
+):
+    program("sinfo", "gpu*|64|2|16|3|1-infinite|gpu:a100:4(S:0-1)")
+    monkeypatch.setitem(LAUNCHERS, "slurm", Slurm())
+    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=slurm", "device=gpu", *given)
+    plan = make_plan(*overrides)
+    assert {point.config.ranks_per_node for point in plan.points} == {ranks_per_node}
+    [planned] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(overrides))
+    assert f"#SBATCH --gpus-per-node={ranks_per_node}" in plan.launcher.script(planned.job)
+    with pytest.raises(ConfigError, match=r"needs 5 GPUs; a node has \d\. Use fewer ranks_per_node, or device=cpu"):
+        checks.check_points(make_plan(*overrides, "ranks_per_node=5").points, plan.launcher)
 
 
 def test_only_the_batch_script_marks_an_allocation():

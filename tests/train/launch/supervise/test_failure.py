@@ -144,7 +144,7 @@ CASES = {
     "a rank that did not finish": Case("", [done(0), running(1)], {}, r"did not finish: \[1\]", exit_code=0),
     "cancelled, by whom, and where each rank was": Case(
         CANCELLED, [running(0), running(1), done(2)], {"rank": None},
-        r"interrupted by SIGTERM \(Slurm: STEP 1.0 ON n1 CANCELLED AT 2026-11-25T15:26:42\); ranks 0-1 on "
+        r"interrupted by SIGTERM \(slurm: STEP 1.0 ON n1 CANCELLED AT 2026-11-25T15:26:42\); ranks 0-1 on "
         r"host-of-\[0-1\] in phase timed; rank 2 on host-of-2 finished$",
         ended_by="SIGTERM", launcher="slurm", ranks=3,
     ),
@@ -152,7 +152,8 @@ CASES = {
         NODE_FAILED,
         [replace(failed(0, "an exchange failed", consequence=True), host="n1"), replace(running(1), host="n2")],
         {"rank": 1, "host": "n2", "phase": "timed", "log": "launcher.log"},
-        "node n2 failed: Slurm gave it up and ended the job by SIGTERM$", ended_by="SIGTERM", launcher="slurm",
+        "node n2 failed: the batch system gave it up and ended the job by SIGTERM$",
+        ended_by="SIGTERM", launcher="slurm",
     ),
     "a rank that others waited for, before the job was ended": Case(
         "", [failed(0, "an exchange failed", consequence=True), running(1)], RANK_1,
@@ -217,11 +218,19 @@ def test_the_failure_of_a_job(tmp_path, case):
 
 
 @pytest.mark.parametrize(
-    ("output", "expected"),
-    [(MPI_SIGNAL, (3, 137)), (MPI_EXIT, (1, 1)), (SRUN, (1, 3)), (SRUN_SIGNAL, (1, 137)), ("nothing", None)],
+    ("launcher", "output", "expected"),
+    [
+        ("local", MPI_SIGNAL, (3, 137)),
+        ("ssh", MPI_EXIT, (1, 1)),
+        ("slurm", MPI_EXIT, (1, 1)),
+        ("slurm", SRUN, (1, 3)),
+        ("slurm", SRUN_SIGNAL, (1, 137)),
+        ("slurm", "nothing", None),
+        ("local", SRUN, None),  # its own words
+    ],
 )
-def test_each_launcher_reports_the_rank_that_ended_first(output, expected):
-    assert failure.first_to_end(output) == expected
+def test_each_launcher_reports_the_rank_that_ended_first(launcher, output, expected):
+    assert LAUNCHERS[launcher].first_to_end(output) == expected
 
 
 @pytest.mark.parametrize(
