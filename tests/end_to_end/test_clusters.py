@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import ROOT, mpi
+from tests.helpers import ROOT, mpi, shell
 from tests.helpers.kit import LAUNCH, QUICK, records, wait_for
 from tests.helpers.patched_ranks import patch_ranks, rounds
 
@@ -115,6 +115,9 @@ def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(c
     overrides = arguments(together, *slurm, "measure.design=rounds", "measure.budget_s=1")  # no second launch
     dry = cluster.on("n0", *LAUNCH, "--dry-run", *overrides)
     assert "#SBATCH --nodes=2" in dry.stdout
+    assert "Jobs get nodes of partition main (sinfo): 4, with 1 cores or more each." in dry.stdout
+    too_many = cluster.on("n0", *LAUNCH, *arguments(together, *slurm), "nodes=8")
+    assert "nodes=8: a job gets at most 4, of partition main (sinfo)" in too_many.stdout
     assert not cluster.queue()
 
     with jobs_wait(cluster):
@@ -141,8 +144,40 @@ def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(c
         assert "weak_scaling-tiny-nodes2: 1 runs on at most 2 nodes" in split.stdout
         *table, first, second = launch_status(cluster, apart)
         assert table[-1].split() == ["all", "2", "queued"]
-        assert [first.split()[2:], second.split()[2:]] == [["PENDING,", "1", "nodes"], ["PENDING,", "2", "nodes"]]
+        waits = "PENDING (PartitionDown)"
+        assert [job.partition(": ")[2] for job in (first, second)] == [f"{waits}, 1 nodes", f"{waits}, 2 nodes"]
         cluster.on("n0", "scancel", first.split()[1].rstrip(":"), second.split()[1].rstrip(":"))
+
+
+def test_a_job_ends_at_a_line_of_the_site_s_file_that_fails(cluster, results):
+    lines = "system.setup=['export A=1','module load no-such-mpi/9.9']"
+    overrides = arguments(results, "launcher=slurm", "system=slurm", "system.account=a b", lines)
+    assert cluster.on("n0", *LAUNCH, *overrides).returncode == 0
+    wait_for(lambda: not cluster.queue())
+    log = "".join(path.read_text() for path in results.glob("*/slurm/*.log"))
+    assert "system.setup: module load no-such-mpi/9.9: exit status 127; the job ends here" in log
+    assert records(results) == []
+
+
+def test_lsf_by_a_stand_in_for_bsub_measures_over_ssh_whatever_conf_is_on_a_host(cluster, results):
+    conf = ROOT / "conf/measure/report.yaml"
+    copy = cluster.folder / conf.name
+    copy.write_text(f"{conf.read_text()}# changed\n")
+    results.mkdir()
+    path = f"{ROOT / 'tests/helpers/fake_lsf'}:{shell.ENVIRONMENT['PATH']}:{Path(sys.executable).parent}"
+    variables = {"FAKE_LSF_HOSTS": "n1 n2", "FAKE_LSF_LOG": str(results / "job.log"), "PATH": path}
+    lsf = ("launcher=lsf", "system.cores_per_node=1")
+    assert cluster.on("n2", "mount", "--bind", str(copy), str(conf)).returncode == 0
+    try:
+        submitted = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *arguments(results, *lsf), variables=variables)
+        assert "submitted job 7" in submitted.stdout, submitted.stdout
+        wait_for(lambda: records(results))
+    finally:
+        cluster.on("n2", "umount", str(conf))
+    [record] = records(results)
+    assert record.status == "complete", (results / "job.log").read_text()
+    assert [rank.host for rank in record.ranks] == ["n1", "n2"]
+    assert record.environment.variables["LSB_HOSTS"] == "n1 n2"
 
 
 def test_srun_by_hand_needs_no_mpi(cluster, results):
