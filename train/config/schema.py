@@ -323,6 +323,15 @@ _HOST_ADVICE = {
 }
 
 
+def check_hosts(hosts: tuple[str, ...]) -> None:
+    """Raise ConfigError unless each host is a plain name, and named once."""
+    duplicates = sorted({host for host in hosts if hosts.count(host) > 1})
+    check(not duplicates, "launcher.hosts", ",".join(hosts), f"duplicate: {', '.join(duplicates)}")
+    for host in hosts:
+        why = next(advice for form, advice in _HOST_ADVICE.items() if re.match(form, host))
+        check(re.fullmatch(r"[A-Za-z0-9_][\w.-]*", host, re.ASCII) is not None, "launcher.hosts", host, why)
+
+
 @dataclass(frozen=True)
 class Launcher:
     """The launcher of the ranks. train/launch checks its requirements on the other values."""
@@ -351,12 +360,8 @@ class Launcher:
     )
 
     def __post_init__(self) -> None:
-        """Check that each host is a plain name, and named once."""
-        duplicates = sorted({host for host in self.hosts if self.hosts.count(host) > 1})
-        check(not duplicates, "launcher.hosts", ",".join(self.hosts), f"duplicate: {', '.join(duplicates)}")
-        for host in self.hosts:
-            why = next(advice for form, advice in _HOST_ADVICE.items() if re.match(form, host))
-            check(re.fullmatch(r"[A-Za-z0-9_][\w.-]*", host, re.ASCII) is not None, "launcher.hosts", host, why)
+        """Check the hosts."""
+        check_hosts(self.hosts)
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def mpi_library() -> MpiLibrary | None:
         return None
     text, length = ctypes.create_string_buffer(8192), ctypes.c_int()  # MPICH's limit; Open MPI's is 256
     ctypes.CDLL(mapped[1]).MPI_Get_library_version(text, ctypes.byref(length))  # may be called before MPI_Init
-    first = text.value.decode(errors="replace").splitlines()[0]
+    first = text.value.decode(errors="replace").partition("\n")[0]
     return MpiLibrary(Path(mapped[1]).resolve(), " ".join(first.partition(",")[0].split()))
 
 

@@ -74,7 +74,11 @@ def query(timeout_s: float = _TIMEOUT_S) -> Gpus:
         process.kill()  # without waiting for its end
         print(f"warning: NVIDIA's driver did not answer within {timeout_s:g} s: GPUs are not named", file=sys.stderr)
         return Gpus([])
-    return Gpus([]) if process.returncode else msgspec.json.decode(answer, type=Gpus)
+    try:
+        return Gpus([]) if process.returncode else msgspec.json.decode(answer, type=Gpus)
+    except msgspec.MsgspecError as error:  # a library that it loads may print, too
+        print(f"warning: what asks NVIDIA's driver printed no answer ({error}): GPUs are not named", file=sys.stderr)
+        return Gpus([])
 
 
 def query_driver(nvml: Any = pynvml) -> Gpus:

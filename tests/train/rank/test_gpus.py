@@ -113,6 +113,9 @@ def test_another_process_asks_the_driver_which_may_crash_it_or_hang(driver, capf
     assert [state.name for state in gpus.query(timeout_s=240).states] == ["GPU 0", "GPU 1"]
     driver("os.abort()")
     assert gpus.names() == []
+    driver("print('a notice of a library')")
+    assert gpus.names() == []
+    assert "GPUs are not named" in capfd.readouterr().err
     driver("time.sleep(600)")
     assert gpus.query(timeout_s=0.5).states == []
     assert "NVIDIA's driver did not answer within 0.5 s" in capfd.readouterr().err

@@ -142,6 +142,8 @@ def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tupl
 
     results: the folder that all of them must see. image: the SIF that the ranks will run in, if any.
     """
+    if not shutil.which("ssh"):
+        raise ConfigError("launcher.hosts: there is no command ssh on this machine (Debian: openssh-client)")
     results.mkdir(parents=True, exist_ok=True)
     token = results.resolve() / f".seen-{uuid.uuid4().hex}"
     token.touch()

@@ -6,7 +6,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from train.config.checks import ConfigError
-from train.config.schema import RunConfig
+from train.config.schema import RunConfig, check_hosts
 from train.launch.job import OPEN_MPI
 from train.launch.launchers import hosts
 from train.launch.launchers.base import Gpus, Launcher, Machine
@@ -15,6 +15,7 @@ from train.rank import host as machine
 
 
 def _ask(config: RunConfig | DictConfig) -> tuple[hosts.Host, ...]:
+    check_hosts(tuple(config.launcher.hosts))  # before any is asked: the configuration is not checked yet
     return hosts.ask(tuple(config.launcher.hosts), Path(config.results), containers.sif(config))
 
 

@@ -1,7 +1,10 @@
 from dataclasses import replace
 from unittest.mock import Mock
 
+import pytest
+
 from tests.helpers.launches import make_plan
+from train.config.checks import ConfigError
 from train.launch.launchers import LAUNCHERS, hosts
 from train.launch.launchers.base import Gpus
 from train.launch.launchers.hosts import Host
@@ -25,3 +28,23 @@ def test_the_smallest_host_decides_on_cores_and_memory(tmp_path, monkeypatch):
     [warning] = SSH.warnings(config)
     assert "every step waits for the slowest host: a: 4 cores, Xeon, 1 x A; " in warning
     assert {call.args for call in ask.call_args_list} == {(("a", "b"), tmp_path, None)}
+
+
+def test_on_gpus_a_node_has_a_rank_for_each_of_the_fewest(tmp_path, monkeypatch):
+    monkeypatch.setattr(hosts, "ask", Mock(return_value=(LARGE, replace(LARGE, name="c", gpus=["A"] * 3))))
+    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=ssh", "launcher.hosts=[b,c]")
+    assert make_plan(*overrides, "device=gpu", f"results={tmp_path}").points[-1].config.ranks_per_node == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        ("n1,root@n2", "root@n2: give the name alone, and the user in ~/.ssh/config"),
+        ("n1,n2", "no command ssh on this"),
+    ],
+)
+def test_a_name_with_a_user_and_a_machine_without_ssh_are_named(tmp_path, monkeypatch, names, why):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=ssh", f"launcher.hosts=[{names}]")
+    with pytest.raises(ConfigError, match=why):
+        make_plan(*overrides, f"results={tmp_path}")
