@@ -68,7 +68,7 @@ def show(plan: Plan, console: Console) -> None:
     show_points(plan.points, console)
     crowded = checks.shared_core_warnings(plan.points, plan.machine) if not launcher.hosts_apart else []
     emulated = checks.emulated_precision(plan.points, launcher.cpu_flags(config))
-    variables = checks.variable_warnings(process.recorded_variables())
+    variables = [*checks.variable_warnings(process.recorded_variables()), *checks.limit_warnings()]
     show_lines(WARNING, [*crowded, *emulated, *variables, *launcher.warnings(config)], console)
     show_lines(LEFT_OUT, plan.left_out, console)
     show_lines("", [f"points are measured in separate launches: {why}" for why in plan.without_rounds], console)

@@ -4,6 +4,7 @@ Data and weights are checked in a process that loads TensorFlow.
 """
 
 import importlib.util
+import resource
 import shutil
 import subprocess
 import sys
@@ -148,6 +149,17 @@ def variable_warnings(variables: Mapping[str, str]) -> list[str]:
             "whatever the value was: FORCE=1 measures again, RESULTS=folder keeps the two apart"
         )
     return warnings
+
+
+def limit_warnings() -> list[str]:
+    """Return a warning if the address space of a process is limited (ulimit -v): TensorFlow maps more than it uses."""
+    limit_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit_bytes == resource.RLIM_INFINITY:
+        return []
+    return [
+        f"ulimit -v is {limit_bytes // 1024} ({limit_bytes / 2**30:.1f} GiB): TensorFlow maps more memory than "
+        "it uses, and without it fails with errors that do not say so; ulimit -v unlimited"
+    ]
 
 
 def _reads(config: RunConfig) -> bool:

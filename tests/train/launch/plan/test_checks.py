@@ -105,3 +105,11 @@ def test_an_input_that_would_fail_is_reported(tmp_path, monkeypatch, program, st
     program("python", "36 training samples")
     assert checks.check_input(points(tmp_path), hosts_apart=False) == ["36 training samples"]
     assert f"dataset.data_dir={tmp_path}" in (tmp_path / "bin/arguments").read_text()
+
+
+def test_a_limited_address_space_is_a_warning_and_an_unlimited_one_is_none(monkeypatch):
+    monkeypatch.setattr(checks.resource, "getrlimit", lambda limit: (900_000 * 1024, -1))
+    [warning] = checks.limit_warnings()
+    assert warning.startswith("ulimit -v is 900000 (0.9 GiB): ")
+    monkeypatch.setattr(checks.resource, "getrlimit", lambda limit: (checks.resource.RLIM_INFINITY, -1))
+    assert checks.limit_warnings() == []
