@@ -126,7 +126,8 @@ def _doubt(launches: Sequence[ProgramLaunch]) -> list[str]:
 
 def _units(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
     units = sorted({launch.printed.unit for size in sizes for launch in size})
-    return [f"its unit differs between sizes: {', '.join(unit or 'none' for unit in units)}"] if len(units) > 1 else []
+    names = ", ".join(unit or "none" for unit in units)
+    return [f"its unit differs between sizes: {names}; program.unit= with one converts"] if len(units) > 1 else []
 
 
 def _same(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
