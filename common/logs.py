@@ -1,9 +1,11 @@
 """Known logs of training runs: one row a run, with the names of the kit.
 
 Known are Horovod's synthetic benchmarks (TensorFlow, Keras, PyTorch), tf_cnn_benchmarks, progress lines of Keras, and
-MLPerf's `:::MLLOG` lines.
+MLPerf's `:::MLLOG` lines. A row has `images_per_s` or `epoch_s`, `step_s`, `wall_s`; `ranks` is "" if the log does not
+state how many there were: no number is taken out of a name.
 """
 
+import contextlib
 import json
 import re
 import statistics
@@ -12,19 +14,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from common import bounded_files
+
 _NUMBER = r"([\d.]+(?:[eE][-+]?\d+)?)"
 _HOROVOD = re.compile(rf"Total img/sec on (\d+) (\w+)\(s\): {_NUMBER} \+-{_NUMBER}")
 _CNN = re.compile(rf"total images/sec: {_NUMBER}")
 _KERAS = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9}) \[=+\]\s*-\s*([\d.]+m?s)(?:\s+([\d.]+)(us|ms|s)/(step|epoch|sample))?")
 _EPOCH = re.compile(r"^Epoch (\d+)/(\d+)", re.M)
 _MLLOG = re.compile(r":::MLLOG\s+(\{.*\})")
-_RANKS_IN_NAME = re.compile(
-    r"(?:^|[^a-z0-9])(?:np|n|ranks?|gpus?|workers?|procs?)[-_=]?(\d+)(?![0-9])|(\d+)[-_]?(?:gpus?|ranks?)", re.I
-)
 _RANKS_STATED = (
     r"(?i)(?:world size|number of (?:gpu|cpu|device|replica|worker)s?(?: in sync)?|hvd\.size)\s*[:=]\s*(\d+)"
 )
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
+_SYSTEM = 1 << 20  # bytes of the description of a system
 Row = dict[str, Any]
 
 
@@ -89,20 +91,12 @@ def _tf_cnn_benchmarks(text: str, where: str) -> Iterator[Row]:
         yield {
             "model": _stated(part, r"(?:Model:\s*|--model[ =])(\S+)"),
             "dataset": _stated(part, r"Dataset:\s*(\S+)"),
-            "ranks": ranks or _ranks_in_name(where) or "",
+            "ranks": ranks or "",
             "global_batch": whole,
             "batch_per_rank": each.removesuffix(".0") or _stated(part, r"--batch_size[ =](\d+)"),
             "images_per_s": match[1],
             "line": _line(text, match.start()),
         }
-
-
-def _ranks_in_name(where: str) -> int:
-    """Return the number of ranks in the name of a file or its folder; 0 without one."""
-    for name in (Path(where).stem, Path(where).parent.name):
-        if match := _RANKS_IN_NAME.search(name):
-            return int(match[1] or match[2])
-    return 0
 
 
 def _keras(text: str, where: str) -> Iterator[Row]:
@@ -116,7 +110,7 @@ def _keras(text: str, where: str) -> Iterator[Row]:
     seconds = [float(re.sub(r"[ms]", "", match[3])) * (1e-3 if match[3].endswith("ms") else 1.0) for match in ends]
     later = slice(1, None) if len(ends) > 1 else slice(None)  # the first epoch traces and compiles
     row: Row = {
-        "ranks": _stated(text, _RANKS_STATED) or _ranks_in_name(where) or "",
+        "ranks": _stated(text, _RANKS_STATED),
         "batch_per_rank": _stated(
             text, r"(?i)(?:batch size per (?:rank|gpu|worker|replica)|local batch)\s*[:=]\s*(\d+)"
         ),
@@ -129,13 +123,15 @@ def _keras(text: str, where: str) -> Iterator[Row]:
 
 
 def _mlperf(text: str, where: str) -> Iterator[Row]:
-    """Yield one row a run: from run_start to run_stop; and the throughput if it is logged."""
+    """Yield one row a run: from run_start to run_stop; and the throughput if it is logged, and gives the samples.
+
+    Its ranks are those that the log states, else the accelerators that the description of the system counts, which a
+    submission has in `systems` beside `results`. The name of a system is no count.
+    """
     events: list[tuple[int, dict[str, Any]]] = []
-    for match in _MLLOG.finditer(text):
-        try:
-            events.append((_line(text, match.start()), json.loads(match[1])))
-        except (json.JSONDecodeError, RecursionError):
-            continue
+    for number, line_text in enumerate(re.split(r"\r\n|\r|\n", text) if ":::MLLOG" in text else (), 1):
+        with contextlib.suppress(json.JSONDecodeError, RecursionError):
+            events += [(number, json.loads(match[1])) for match in _MLLOG.finditer(line_text)]
     values = {str(event.get("key")): event.get("value") for _, event in events if event.get("value") is not None}
     times: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for line, event in events:
@@ -148,18 +144,41 @@ def _mlperf(text: str, where: str) -> Iterator[Row]:
     epochs = [end - start for (_, start), (_, end) in pairs if end > start]
     logged = [event["value"].get("throughput") for _, event in events if isinstance(event.get("value"), dict)]
     speeds = [float(value) for value in logged if isinstance(value, int | float)]
-    each = re.match(r"(\d+)x", str(values.get("submission_platform") or ""))
-    named = next((values[name] for name in ("number_of_ranks", "num_gpus", "world_size") if name in values), "")
+    system = _system(Path(where))
+    named = next((str(values[name]) for name in ("number_of_ranks", "num_gpus", "world_size") if name in values), "")
     row: Row = {
         "model": values.get("submission_benchmark", ""),
         "machine": values.get("submission_platform", ""),
-        "ranks": named or _ranks_in_name(where) or (each[1] if each else ""),
+        **system,
+        "ranks": named or system.get("ranks", ""),
         "global_batch": values.get("global_batch_size", ""),
         "wall_s": f"{(stop - times['run_start'][0][1]) / 1000:.3f}",
         "line": line,
     }
     if epochs:
         row["epoch_s"] = f"{statistics.median(epochs) / 1000:.3f}"
-    if speeds:
+    samples = float(values.get("train_samples") or 0) * len(epochs)
+    if speeds and 0.8 * samples < statistics.median(speeds) * float(row["wall_s"]) < 1.25 * samples:
         row["images_per_s"] = f"{statistics.median(speeds):g}"
     yield row
+
+
+def _system(log: Path) -> Row:
+    """Return what a submission of MLPerf says of the system of a log, in `systems/NAME.json`, beside `results/NAME`.
+
+    Nodes, ranks (accelerators), their type, and as machine the processor, which machines of any size may share.
+    """
+    for results in log.absolute().parents:
+        if results.parent.name == "results":
+            try:
+                system = json.loads(
+                    bounded_files.read(results.parent.parent / "systems" / f"{results.name}.json", _SYSTEM)
+                )
+                nodes, each = int(system["number_of_nodes"]), int(system["accelerators_per_node"])
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
+                return {}
+            gpu, machine = (str(system.get(f"{part}_model_name", "")) for part in ("accelerator", "host_processor"))
+            submission = " ".join(str(system.get(name, "")) for name in ("submitter", "division"))
+            texts = {"gpu": gpu, "machine": machine, "setting": submission}
+            return {"nodes": nodes, **({"ranks": nodes * each} if each else {}), **texts}
+    return {}

@@ -3,11 +3,13 @@
 import csv
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import metrics
+from analysis.audit.curves import beyond_ideal
 from analysis.audit.findings import Rule, finding, graded, rule
 from analysis.curves import ranks_in_words
 from analysis.finding import Finding, Severity
@@ -67,6 +69,20 @@ def _misfits(runs: pd.DataFrame, time: str, images: pd.Series, text: str) -> Ite
         meaning = "The rate, the time or its unit, or whose batch or rate it is, is not as the table says."
         grade: Severity = "warning" if 0.5 < ratio < 2 else "serious"
         yield finding(_at(run), grade, stated, f"{images[index]:.6g} {text}", ratio - 1, meaning)
+
+
+@rule(RUN_RULES)
+def times_beyond_ideal(table: UserTable) -> Iterator[Finding]:
+    """Report times of equal work from which a speedup above the number of ranks follows, as `beyond_ideal` of rates."""
+    runs = table.runs
+    if "images_per_s" in runs or not {*rates.TIMES} & {*runs} or runs["scaling"].eq("").all():
+        return
+    rated = runs.drop(columns=[*TIMES], errors="ignore").drop(columns=["speedup", "efficiency"], errors="ignore")
+    speeds = rates.rates(runs)
+    rated = rated.assign(images_per_s=speeds["rate"], work=speeds["work"])
+    time = next(name for name in rates.TIMES if name in runs)
+    for beyond in beyond_ideal(replace(table, runs=rated, rounding=pd.DataFrame(index=runs.index)).tidy()):
+        yield replace(beyond, stated=beyond.stated.replace("images_per_s", time))
 
 
 @rule(RUN_RULES)
@@ -252,6 +268,7 @@ _NEEDS = {
     "wall_time_misfit": (("wall_s", "steps_per_rank.*"), "wall times with steps and batches"),
     "too_short": (("wall_s", "steps_per_rank.*", _RATE), "wall times with steps, batches and rates"),
     "rate_times_time": ((_RATE, "step_s|epoch_s|images"), "rates beside times of steps or epochs"),
+    "times_beyond_ideal": ((_TIMES,), "times"),
     "speedup_from_times": ((_RATIOS, _TIMES), "speedups beside times alone"),
     "impossible_rate": ((_RATE, "model|setting", "gpu|machine|setting"), "rates of a model on a GPU"),
     "different_conditions": (("speedup", "|".join((*CONDITIONS, *BATCHES))), "speedups beside batches or conditions"),
@@ -276,7 +293,7 @@ def _rules(tidy: pd.DataFrame, runs: pd.DataFrame) -> Iterator[str]:
     for name, (patterns, wanted) in _NEEDS.items():
         names = columns if name in RUN_RULES else quantities
         able = all(any(re.fullmatch(pattern, there) for there in names) for pattern in patterns)
-        if able and not (name == "speedup_from_times" and "images_per_s" in columns):
+        if able and not (name in ("speedup_from_times", "times_beyond_ideal") and "images_per_s" in columns):
             ran.append(name)
         else:
             missing.append(f"{name} (no {wanted})")

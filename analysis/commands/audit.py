@@ -11,12 +11,11 @@ from msgspec import structs
 from analysis import TableError, audit, claims, documents, verify
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
 from analysis.claims import VERDICTS, JudgedClaim
-from analysis.commands import arguments
+from analysis.commands import arguments, user_tables
 from analysis.documents import Document, about, markdown_table, tally
 from analysis.finding import SEVERITIES, Finding
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
-from analysis.user_table import table as user_table
 from common.terminal import paragraph
 from record.schema import RECORD_NAME
 
@@ -109,7 +108,7 @@ def _audit_file(options: argparse.Namespace) -> Audit:
     """Audit one study. Raises TableError if it cannot be read, or if records are given too."""
     if options.records:
         raise TableError(f"--file {options.file}: audits this study alone; leave out {options.records[0]}")
-    read = user_table.read(options.file, options.columns)
+    read = user_tables.read(options.file, options.columns)
     findings, notes = audit.user_table_findings(read)
     return Audit(version=JSON_VERSION, findings=findings, claims=[], notes=notes, read_as=read.interpretation)
 

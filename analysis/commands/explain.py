@@ -8,12 +8,11 @@ from typing import Annotated
 import pandas as pd
 
 from analysis import TableError, documents, explain
-from analysis.commands import arguments
+from analysis.commands import arguments, user_tables
 from analysis.documents import Document, about
 from analysis.explain import runs, text
 from analysis.explain.text import ExplainedCurve
 from analysis.study import Study
-from analysis.user_table import table as user_table
 from common.terminal import paragraph
 
 
@@ -65,7 +64,7 @@ def run_explain(options: argparse.Namespace) -> int:
 
 def _file_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
     """Return the points of a user's table, what was left out, and how it was read."""
-    read = user_table.read(options.file, options.columns)
+    read = user_tables.read(options.file, options.columns)
     points, notes = runs.read(read)
     return points, [*read.notes, *notes], read.interpretation
 

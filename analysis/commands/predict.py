@@ -9,13 +9,12 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError, documents
-from analysis.commands import arguments
+from analysis.commands import arguments, user_tables
 from analysis.explain import FixedCosts, fixed_costs, runs
 from analysis.predict import Curve, answers, calibration, joined, next_points, reading, sizes
 from analysis.predict.answers import Answer, Question
 from analysis.predict.calibration import PublishedCurves
 from analysis.study import Study
-from analysis.user_table import table as user_table
 from analysis.user_table.table import UserTable
 
 
@@ -83,7 +82,7 @@ def run_predict(options: argparse.Namespace) -> int:
 def _curves_and_costs(options: argparse.Namespace, study: Study) -> tuple[list[Curve], FixedCosts]:
     """Return the curves to predict, and the fixed cost of a job of each if a job is to be predicted."""
     if options.file:
-        read = user_table.read(options.file, options.columns)
+        read = user_tables.read(options.file, options.columns)
         for line in [*read.interpretation, *(f"note: {note}" for note in read.notes)]:
             print(line, file=arguments.notes_stream(options))
         return reading.file(read, options.exchange), _file_costs(read) if options.images else {}

@@ -7,10 +7,9 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import reports
-from analysis.commands import arguments
+from analysis.commands import arguments, user_tables
 from analysis.documents import csv_text
 from analysis.study import Study
-from analysis.user_table import table as user_table
 from common.terminal import paragraph, text_table
 
 
@@ -47,7 +46,7 @@ def declare_table(parser: argparse.ArgumentParser) -> None:
 
 def run_table(options: argparse.Namespace) -> int:
     """Print how the columns were read, what was left out, and the rows; write them as CSV."""
-    read = user_table.read(options.file, options.columns)
+    read = user_tables.read(options.file, options.columns, keep=True)
     print(*read.interpretation, *(f"note: {note}" for note in read.notes), sep="\n", end="\n\n")
     columns = read.shown() if read.published is None else read.published
     print(text_table(_short(columns)))

@@ -6,16 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import pandas as pd
 
 from analysis import metrics
 from analysis.user_table import headers, numbers, rates
+from analysis.user_table.answers import Choices, Question
 from analysis.user_table.files import Grid, Row
-from analysis.user_table.headers import MEASURED, NAMES, SCOPE, TEXT, UNUSED, Choices, Column, Question
+from analysis.user_table.headers import MEASURED, NAMES, SCOPE, SCOPED, TEXT, UNUSED, Column
 
 _SLOWER, _BEYOND = 1.05, 1.5  # speedups up to this, and efficiencies above that, may be something else
+_REPEATS = 1.5  # the largest of repeats is at most this many times the smallest
 _WORK = ("batch_per_rank", "global_batch", "batch", "steps_per_rank")  # they may tell rows of one size apart
 
 
@@ -42,30 +44,41 @@ class Assembly:
     def settings(self, columns: Sequence[Column]) -> None:
         """Add the columns of text: models and the like, and those without which rows would be alike.
 
-        Raises Question if rows of one number of ranks are alike in all but what was measured.
+        Raises Question if rows of one number of ranks are alike in all but what was measured, and an unused column
+        differs, or nothing shows that they are repeats.
         """
         texts: dict[str, list[str]] = {}
         for column in columns:
-            if column.name in TEXT:
+            if column.name in TEXT and (column.name != "setting" or column.by_user or column.text == "setting"):
                 self._add(texts, column, column.name, column.why)
-        first = min((c.number for c in columns if c.name in MEASURED), default=len(columns))
-        unknown = [c for c in columns if c.name == "" and c.number < first]
-        candidates = [*(c for c in columns if c.name in ("condition", "threads", "batch")), *unknown]
-        for column in candidates:
-            cells = list(column.cells)
-            several = self.values["ranks"].groupby(cells).nunique().max() > 1
-            before, after = (self._alike(t, _WORK, "first").sum() for t in (texts, {**texts, "": cells}))
-            if several and after < before and not (column.name == "" and column.numeric):
+        for column in columns:
+            listed = column.name in ("setting", "cores", "batch") and column.number not in self.used
+            if listed and self._several(column) and self._separates(column, texts):
                 self._add(texts, column, "setting", "rows would be alike without it")
+        unused = [
+            c
+            for c in columns
+            if c.name in ("", "setting", "cores") and c.number not in self.used and (c.text or not c.numeric)
+        ]
         alike = self._alike(texts)
         if alike.any() and "rows" not in self.choices.directives:
-            self._ask_alike(alike, texts, [column for column in candidates if column.number not in self.used])
+            self._ask_alike(alike, texts, unused)
         self.values = self.values.assign(**texts)
-        times = (column for column in columns if column.name in ("time", "other"))
+        self.varied = any(column.name == "setting" and column.numeric and column.varies for column in unused)
+        self.scalings = next((column.cells for column in columns if column.name == "scaling"), None)
+        times = (column for column in columns if column.name in ("", "other"))
         self.unread_times = any("time" in {column.unit.kind, *numbers.kinds(column.cells)} for column in times)
-        self.unused = [
-            c.text for c in columns if c.text and c.number not in self.used and c.name not in (*NAMES, "rate", "batch")
-        ]
+        known = (*NAMES, "rate", "batch")
+        self.unused = [c.text for c in columns if c in unused or (c.text and c.name not in known)]
+
+    def _several(self, column: Column) -> bool:
+        """Return whether a value of a column stands beside several numbers of ranks."""
+        return self.values["ranks"].groupby(list(column.cells)).nunique().max() > 1
+
+    def _separates(self, column: Column, texts: Mapping[str, list[str]]) -> bool:
+        """Return whether fewer rows are alike with a column as a setting."""
+        names = {**texts, "": list(column.cells)}
+        return bool(self._alike(names, _WORK, "first").sum() < self._alike(texts, _WORK, "first").sum())
 
     def _add(self, texts: dict[str, list[str]], column: Column, name: str, why: str) -> None:
         """Add a column of text, behind what the name has already."""
@@ -77,27 +90,46 @@ class Assembly:
         self.columns[name] = replace(column, text=header, name=name, why="" if column.by_user else why)
         self.used.add(column.number)
 
-    def _alike(self, texts: Mapping[str, list[str]], but: Sequence[str] = (), keep: Any = False) -> pd.Series:
+    def _alike(
+        self, texts: Mapping[str, list[str]], but: Sequence[str] = (), keep: Literal["first", False] = False
+    ) -> pd.Series:
         """Return which rows are alike in all that identifies a run, `but` these, and not in what was measured."""
         names = [name for name in (*headers.SIZES, "repeat") if name in self.values and name not in but]
         measured = [name for name in self.values if name in MEASURED]
         identity = self.values[names].assign(**texts)
         rows = identity.join(self.values[measured])[self.values["ranks"].notna()]
         rows = rows.dropna(subset=measured, how="all").drop_duplicates()
-        return identity.loc[rows.index].duplicated(keep=keep).reindex(identity.index, fill_value=False)
+        alike = identity.loc[rows.index].duplicated(keep=keep)
+        return alike.reindex(identity.index, fill_value=False)
 
-    def _ask_alike(self, alike: pd.Series, texts: dict[str, list[str]], candidates: Sequence[Column]) -> None:
-        """Raise Question whether rows are repeats, or told apart by an unused column; note those below each other."""
+    def _ask_alike(self, alike: pd.Series, texts: dict[str, list[str]], unused: Sequence[Column]) -> None:
+        """Raise Question whether rows are repeats, or told apart by an unused column; note those that are repeats.
+
+        Repeats stand one below the other, measured much the same, and no unused column differs between them, but by
+        numbers with decimals that occur at one number of ranks alone, as what was measured beside.
+        """
         ranks = self.values["ranks"]
         count = ranks[alike].iloc[0]
         lines = [str(row.line) for row, same in zip(self.rows, alike & ranks.eq(count), strict=True) if same]
-        text = f"lines {', '.join(lines[:4])} have {count:g} ranks but other values, and no column distinguishes them"
-        apart = [column for column in candidates if not self._alike({**texts, "": list(column.cells)}).any()]
-        if not apart and ranks.ne(ranks.shift()).sum() == ranks.nunique():  # one below the other
-            self.notes.append(f"{self.grid.place}: {text}: they are repeats here")
-            return
-        answers = [("repeats", "rows=repeats"), *((f"'{c.text}' tells", f"{c.key}=setting") for c in apart[:4])]
+        text = f"lines {', '.join(lines[:4])} have {count:g} ranks but other values"
+        apart = [c for c in unused if self._separates(c, texts) and (self._several(c) or not self._measured(c))]
+        if not apart:
+            groups = self.values[alike].groupby([ranks[alike], *(pd.Series(t)[alike] for t in texts.values())])
+            measured = [name for name in self.values if name in MEASURED]
+            spread = (groups[measured].max() / groups[measured].min()).max().max()
+            if spread <= _REPEATS and ranks.ne(ranks.shift()).sum() == ranks.nunique():
+                text = f"{text}, and no column distinguishes them: they are repeats here"
+                self.notes.append(f"{self.grid.place}: {text}")
+                return
+        answers = [
+            ("repeats", "rows=repeats"),
+            *((f"'{c.text}' distinguishes them", f"{c.key}=setting") for c in apart),
+        ]
         raise Question(f"{text}: repeats? For several curves add a column with their names", answers)
+
+    def _measured(self, column: Column) -> bool:
+        """Return whether a column has decimals, as what was measured has."""
+        return column.numeric and any(numbers.value(cell) % 1 for cell in column.filled)
 
     def scopes(self) -> None:
         """Name rates and batches as those of one rank or of the job, and add what follows from them.
@@ -119,7 +151,16 @@ class Assembly:
         self._rates_from_steps()
         if "rate" in self.values:
             self._name_rate()
-        values, rounding = self.values, self.rounding
+        self._job_rate()
+        self._name_scaling()
+        for column in [self.columns[name] for name in ("speedup", "efficiency") if name in self.columns]:
+            self._confirm_ratio(column)
+
+    def _job_rate(self) -> None:
+        """Add the rates of the job and of a rank that follow from each other, or from that of a node."""
+        values, rounding, ranks = self.values, self.rounding, self.values["ranks"]
+        if (each := "images_per_s_per_node") in values and "nodes" in values:
+            self._put("images_per_s", values[each] * values["nodes"], rounding[each] * values["nodes"])
         if "images_per_s" in values:
             self._put("images_per_s_per_rank", values["images_per_s"] / ranks, rounding["images_per_s"] / ranks)
         elif "images_per_s_per_rank" in values:
@@ -127,9 +168,6 @@ class Assembly:
             self._put("images_per_s", whole, rounding["images_per_s_per_rank"] * ranks)
             for end in {"low", "high"} & {*values}:
                 self.values[end] *= ranks
-        self._name_scaling()
-        for column in [self.columns[name] for name in ("speedup", "efficiency") if name in self.columns]:
-            self._confirm_ratio(column)
 
     def _rename(self, old: str, new: str, why: str) -> None:
         self.values = self.values.rename(columns={old: new})
@@ -159,11 +197,11 @@ class Assembly:
             self._rename("rate", "images_per_s", "it grows with the ranks" if several else "")
             return
         column, answers = self.columns["rate"], []
-        for name, scaling in zip(headers.RATES, (" (weak scaling)", " (strong scaling)"), strict=True):
+        for name, scaling in zip(headers.RATES[::2], (" (weak scaling)", " (strong scaling)"), strict=True):
             if name not in self.values:
                 scope = SCOPE[name] + (scaling if self.work == "steps" else "")
                 answers.append((scope, f"{column.key}={headers.displayed(name, self.work)}"))
-        answers += [("neither", f"{column.key}={UNUSED}")] if len(answers) < len(headers.RATES) else []
+        answers += [("neither", f"{column.key}={UNUSED}")] if len(answers) < 2 else []
         raise Question(f"is '{column.text}' the rate of one rank, or of the whole job?", answers)
 
     def _name_scaling(self) -> None:
@@ -172,33 +210,40 @@ class Assembly:
         if not time:
             return
         stated = self.choices.directives.get("scaling", "")
-        falls = rates.grows(self.values.assign(rate=1 / self.values[time]), "rate")
-        self.scaling = stated or ("strong" if falls else "")
+        self.scaling = stated or ("strong" if rates.falls(self.values, time) and self._equal_work() else "")
         if "images_per_s" in self.values or {"steps_per_rank", "global_batch"} <= {*self.values}:
             return
-        if self.scaling:
+        if self.scalings is not None and not stated:
+            self.columns[time] = self.columns[time].named(time, "weak or strong scaling as its column says")
+        elif self.scaling:
             why = f"{self.scaling} scaling: {'as COLUMNS says' if stated else 'times fall with the ranks'}"
             self.columns[time] = self.columns[time].named(time, why)
         elif self.values["ranks"].nunique() > 1:
             weak, strong = (self.choices.adding(f"scaling={name}") for name in ("weak", "strong"))
             self.notes.append(
                 f"{self.grid.place}: '{self.columns[time].text}' gives no speedup: is the work equal for each rank "
-                f"({weak}), or in all ({strong})?"
+                f'(COLUMNS="{weak}"), or in all (COLUMNS="{strong}")?'
             )
+
+    def _equal_work(self) -> bool:
+        """Return whether no column shows that the runs of a curve did different work: steps, epochs, images, sizes."""
+        for curve in rates.curves(self.values):
+            steps = curve.get("steps_per_rank", pd.Series(1.0, curve.index))
+            others = [curve[name].nunique() for name in ("epochs", "images") if name in curve]
+            if max([*others, min(steps.nunique(), (steps * curve["ranks"]).nunique())]) > 1:
+                return False
+        return not self.varied
 
     def _confirm_ratio(self, column: Column) -> None:
         """Raise Question if a ratio is hardly a speedup, as not above 1 on more ranks, or hardly an efficiency."""
         ranks, ratios = self.values["ranks"] / self.values["ranks"].min(), self.values[column.name]
         if column.name == "speedup":
-            slow = "efficiency" not in self.values and ratios[ranks > 1].max() <= _SLOWER
-            stated = "speed" in column.text.lower()  # not only "scaling"
-            doubtful = slow or (not stated and (ratios / ranks).max() > _BEYOND)
+            doubtful = "efficiency" not in self.values and ratios[ranks > 1].max() <= _SLOWER
         else:
             doubtful = ratios.max() > _BEYOND
         if doubtful and not column.by_user:
             answers = [("a speedup", f"{column.key}=speedup"), ("an efficiency", f"{column.key}=efficiency")]
-            others = {*headers.TIMES, *headers.RATES} & {*self.values} or self.unread_times
-            answers += [("a ratio of two settings", f"{column.key}={UNUSED}")] if others else []
+            answers.append(("a ratio of something else", f"{column.key}={UNUSED}"))
             text = f"'{column.text}' is up to {ratios.max():.3g} on {ranks.max():.3g} times as many ranks: what is it?"
             raise Question(text, answers)
 
@@ -216,11 +261,16 @@ class Assembly:
         if self.unused:
             self.notes.append(f"{source}: not used: {', '.join(map(repr, self.unused))}")
         if (batch := self.columns.get("batch")) and batch.number not in self.used:
-            one, whole = (self.choices.adding(f"{batch.key}={name}") for name in headers.scoped("batch"))
-            self.notes.append(f"{source}: '{batch.text}' is not used: is it of one rank ({one}), or of all ({whole})?")
+            one, whole = (self.choices.adding(f"{batch.key}={name}") for name in SCOPED["batch"])
+            self.notes.append(
+                f"{source}: '{batch.text}' is not used: is it of one rank (COLUMNS=\"{one}\"), or of all "
+                f'(COLUMNS="{whole}")?'
+            )
         located = [(row.source, row.line, f"{Path(row.source).name}, line {row.line}") for row in self.rows]
         runs = pd.DataFrame(located, self.values.index, ["file", "line", "place"])
         runs = runs.join(self.values[[name for name in NAMES if name in self.values]])
         runs = runs.assign(work=self.work, scaling=self.scaling)
+        if self.scalings is not None:
+            runs["scaling"] = [cell.strip().lower() for cell in self.scalings]
         columns = [self.columns[name] for name in (*NAMES, "rate") if name in self.columns]
         return runs[used].reset_index(drop=True), self.rounding[used].reset_index(drop=True), columns

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from analysis.user_table import headers, meanings, numbers, units
+from analysis.user_table import headers, numbers, units
+from analysis.user_table.answers import Choices, Question
 from analysis.user_table.files import Grid, Row, trimmed
-from analysis.user_table.headers import AWKWARD, MEASURED, Choices, Column, Question, plain
+from analysis.user_table.headers import AWKWARD, KIND, MEASURED, TEXT, UNIT_KINDS, Column, plain
 from analysis.user_table.units import CORE, NODE, RANK
 
 _MOST_ABOVE = 10  # titles above the headers, of one cell each
@@ -40,16 +41,43 @@ def read(grid: Grid, choices: Choices) -> tuple[list[Column], list[Row], list[st
         awkward = AWKWARD.search(text) or re.fullmatch(r"\d*", text) or len(text) > 50
         unique = not awkward and [plain(other) for other in texts].count(plain(text)) == 1
         below_it = tuple(row.cells[number - 1] for row in body)
-        column = replace(headers.read(text, number, choices), cells=below_it, key=text if unique else str(number))
-        columns.append(meanings.by_cells(column))
+        column = replace(choices.column(text, number), cells=below_it, key=text if unique else str(number))
         devices = tuple(numbers.counted(cell)[1] for cell in below_it)
+        columns.append(_by_cells(column))
         if columns[-1].name == "ranks" and all(devices):
             columns.append(replace(columns[-1], name="gpu", cells=devices))
+    if count := choices.directives.get("ranks"):
+        columns = [column for column in columns if column.name != "ranks"]
+        columns.append(Column("ranks", 0, "ranks", by_user=True, cells=(count,) * len(body)))
     return (*_spread(_across(columns, choices), body), notes)
 
 
+def _by_cells(column: Column) -> Column:
+    """Return a column without the name of its header if its cells are not such; "GPU" above "V100" is a type.
+
+    The cells of counts are plain numbers.
+    """
+    if column.name in ("ranks", "nodes", "cores"):
+        cells = tuple(numbers.counted(cell)[0] for cell in column.cells)
+        if column.by_user or sum(map(numbers.counts, cells)) * 2 > len(column.filled):
+            return replace(column, cells=cells)
+        return column.named(
+            "gpu" if plain(column.text) in ("gpu", "device", "accelerator") and not column.numeric else ""
+        )
+    if column.by_user:
+        return column
+    if column.name in TEXT:
+        return column.named("" if column.numeric and column.name != "setting" else column.name)
+    if column.name == "scaling":
+        return column if {*map(plain, column.filled)} <= {"weak", "strong"} else column.named("")
+    if column.name in ("repeat", "repeats") and not any(map(numbers.by_mark, column.filled)):
+        return column.named("")
+    unfit = column.name in KIND and numbers.kinds(column.cells) - UNIT_KINDS[KIND[column.name]]  # "1.9x" as a rate
+    return column.named("") if unfit else column
+
+
 def _name(text: str) -> str:
-    return headers.read(text, 0, Choices()).name
+    return headers.read(text).name
 
 
 def _counted(texts: Sequence[str]) -> str:
@@ -63,7 +91,8 @@ def _transposed(rows: Sequence[Row]) -> Sequence[Row]:
     head, *body = rows
     first, *others = trimmed(head.cells) or [""]
     if len(others) > 1 and all(map(str.isdigit, others)) and (counted := _name(first)) in ("ranks", "nodes"):
-        head = replace(head, cells=(first, *(f"{number} {counted}" for number in others)))
+        measured = any(_name(row.cells[0]) in MEASURED for row in body)  # else "Nodes", "10", "20" may be sizes
+        head = replace(head, cells=(first, *(f"{number} {counted}" for number in others))) if measured else head
     counted = _counted(head.cells)
     if not counted or not any(_name(row.cells[0]) in MEASURED for row in body):
         return [head, *body]
@@ -74,10 +103,11 @@ def _transposed(rows: Sequence[Row]) -> Sequence[Row]:
 
 def _across(columns: list[Column], choices: Choices) -> list[Column]:
     """Return the columns below numbers of ranks, else all unknown numbers, labelled by headers, and named by cells=."""
-    value, _ = choices.name("cells")
+    value = choices.names.get("cells", "")
+    choices.used.update(["cells"] if value else [])
     across = [column for column in columns if _ACROSS.fullmatch(column.text) and not column.by_user]
     if len(across) < 2:
-        across = [column for column in columns if value and column.name in ("", "time") and column.numeric]
+        across = [column for column in columns if value and column.name == "" and column.numeric]
     elif others := [c for c in columns if c.name in ("ranks", "nodes") and c not in across and not c.by_user]:
         texts = ", ".join(column.text for column in across)
         answers = [(f"'{texts}'", f"{others[0].key}=setting"), (f"'{others[0].text}'", f"{others[0].key}=ranks")]
@@ -98,12 +128,17 @@ def _spread(columns: list[Column], rows: list[Row]) -> tuple[list[Column], list[
     labels = {plain(column.label): column.label for column in labelled}
     texts = [column.text for column in labelled]
     counted = _counted(texts) or "ranks"
-    if not all(map(str.isdigit, labels)) or any(column.name == counted for column in columns):
+    if (
+        not all(map(str.isdigit, labels))
+        or any(column.name == counted for column in columns)
+        or (counted == "ranks" and any(column.name == "nodes" for column in columns))
+    ):
         counted = "setting"
     places = [(label, at) for label in labels for at in range(len(rows))]
     if counted != "setting":  # the ranks of each row below each other
         places.sort(key=lambda place: place[1])
-    long = [Column(", ".join(dict.fromkeys(texts)), 0, counted, cells=tuple(labels[label] for label, _ in places))]
+    cells = tuple(labels[label] for label, _ in places)
+    long = [Column(", ".join(dict.fromkeys(texts)), 0, counted, by_user=counted == "setting", cells=cells)]
     for name in dict.fromkeys(column.name for column in labelled):
         same = {plain(column.label): column for column in reversed(labelled) if column.name == name}
         cells = tuple(same[label].cells[at] if label in same else "" for label, at in places)

@@ -1,4 +1,4 @@
-"""Foreign files as grids of text cells, within bounds: CSV, TSV, XLSX, JSON records, Markdown tables, known logs."""
+"""Files of users as grids of text cells, within bounds: separated values, XLSX, JSON, tables in text, known logs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import TableError, grouped
+from analysis.user_table import answers, markup
 from common import bounded_files as bounded
 from common import logs
 
@@ -43,13 +44,14 @@ class Row:
 class Grid:
     """One table. title: the title above it. decimal: the mark before decimals, "" if its format has none.
 
-    log: whether its headers are names of the kit, from a known log.
+    log: whether its headers are names of the kit, from a known log. columns: the text of COLUMNS beside its file.
     """
 
     rows: tuple[Row, ...]
     title: str = ""
     decimal: str = ""
     log: bool = False
+    columns: str = ""
 
     @property
     def place(self) -> str:
@@ -75,14 +77,18 @@ def read(path: Path) -> tuple[list[Grid], list[str]]:
         try:
             data = _bytes(file, left, link=file == path)
             left -= len(data)
-            grids += _grids(data, "standard input" if str(file) == "-" else str(file))
+            columns = "" if str(file) == "-" else answers.stored(file, data)
+            tables = _grids(data, "standard input" if str(file) == "-" else str(file))
+            grids += [replace(grid, columns=columns) for grid in tables]
         except TableError as error:
             problems.append(str(error))
         except (ValueError, RecursionError, MemoryError, OverflowError, csv.Error) as error:
             problems.append(f"{file}: cannot be read: {error}: {_ALLOWED}")
     if not path.is_dir():
         return grids, problems
-    joined = grouped(grids, lambda grid: id(grid) if grid.log else (grid.rows[0].cells, grid.title, grid.decimal))
+    joined = grouped(
+        grids, lambda grid: id(grid) if grid.log else (grid.rows[0].cells, grid.title, grid.decimal, grid.columns)
+    )
     return [
         replace(same[0], rows=(*same[0].rows, *(row for grid in same[1:] for row in grid.rows[1:])))
         for same in joined.values()
@@ -94,7 +100,9 @@ def _files(folder: Path) -> list[Path]:
     files: list[Path] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        files += [Path(place, name) for name in sorted(names) if not name.startswith(".")]
+        files += [
+            Path(place, name) for name in sorted(names) if not name.startswith(".") and answers.SUFFIX not in name
+        ]
         if len(files) > _FILES:
             raise TableError(f"{folder}: more than {_FILES} files: name the file, or a smaller folder")
     if not files:
@@ -129,11 +137,17 @@ def _grids(data: bytes, source: str) -> list[Grid]:
     text = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", re.sub(r"\r\n?", "\n", text))
     if not text.strip():
         raise TableError(f"{source}: it is empty")
-    if max(map(text.count, ",;\t|[{")) > _CELLS:
+    if max(map(text.count, ",;\t|[{&<")) > _CELLS:
         raise TableError(f"{source}: {_TOO_LARGE}")
     if text.lstrip()[0] in "[{" and (rows := _json_rows(text, source)):
         return [_grid(source, enumerate(rows), decimal=".")]
-    return list(_markdown(text, source)) or [_separated(text, source)]
+    if not (tables := markup.html(text) or markup.latex(text) or markup.pipes(text) or markup.aligned(text)):
+        separated = _separated(text, source)
+        tables = [] if separated else markup.blanks(text)
+        if not separated and not tables:
+            raise TableError(f"{source}: no table that is known: {_ALLOWED}")
+        return [separated] if separated else [_grid(source, rows, title) for title, rows in tables]
+    return [_grid(source, rows, title, decimal=".") for title, rows in tables]
 
 
 def _grid(source: str, rows: Iterable[tuple[int, Sequence[str]]], title: str = "", decimal: str = "") -> Grid:
@@ -185,9 +199,10 @@ def _cell(value: Any) -> str:
 
 
 def _json_rows(text: str, source: str) -> list[list[str]]:
-    """Return the headers and rows of JSON records: a list of them, alone or under one key, or one a line; else [].
+    """Return the headers and rows of JSON: records in a list, alone or under one key, or one a line; else columns.
 
-    Objects in a record are joined to it, with their name before those of their values.
+    Columns are lists by name, or pandas' forms of a table. Objects in a record are joined to it, with their name before
+    those of their values. [] if the text is no JSON.
     """
     try:
         content = json.loads(text)
@@ -196,59 +211,41 @@ def _json_rows(text: str, source: str) -> list[list[str]]:
             content = [json.loads(line) for line in text.splitlines() if line.strip()]
         except json.JSONDecodeError:
             return []
-    if isinstance(content, dict):
-        lists = [value for value in content.values() if isinstance(value, list) and isinstance((value or [0])[0], dict)]
-        content = lists[0] if len(lists) == 1 else [content]
-    if not content or not all(isinstance(item, dict) for item in content):
-        raise TableError(f"{source}: JSON without records: give a list of objects, or one object a line")
-    frame = pd.json_normalize(content, sep=" ").astype(object)
+    try:
+        frame = _frame(content).astype(object)
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise TableError(f"{source}: JSON without records: give a list of objects, or one object a line") from error
     if frame.size > _CELLS:
         raise TableError(f"{source}: {_TOO_LARGE}")
     return [list(map(str, frame)), *(list(map(_cell, row)) for row in frame.to_numpy().tolist())]
 
 
-_HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)[\s#]*|\s*(\*\*[^*|]+\*\*[^|*.]{0,60}):?\s*")
-_RULE = re.compile(r"[|\s:+-]*-[|\s:+-]*")
+def _frame(content: Any) -> pd.DataFrame:
+    """Return JSON as a table. Raises ValueError or the like if it is none."""
+    if isinstance(content, dict):
+        values = [*content.values()]
+        lists = [value for value in values if isinstance(value, list) and value and isinstance(value[0], dict)]
+        if len(lists) == 1 or "schema" in content:
+            content = content.get("data", lists[0])
+        elif {"columns", "data"} <= {*content}:
+            return pd.DataFrame(content["data"], columns=content["columns"])
+        elif values and all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
+            return pd.DataFrame(content)
+        elif values and all(isinstance(value, dict) and [*value] == [*values[0]] for value in values):
+            return pd.DataFrame(content) if all(map(str.isdigit, values[0])) else pd.DataFrame(values)
+        else:
+            content = [content]
+    if not content or not all(isinstance(item, dict) for item in content):
+        raise ValueError
+    return pd.json_normalize(content, sep=" ")
 
 
-def _markdown(text: str, source: str) -> Iterator[Grid]:
-    """Yield the pipe tables of Markdown, each with the headings above it."""
-    lines = text.split("\n")
-    headings: dict[int, str] = {}
-    rows: list[tuple[int, list[str]]] = []
-    for number, (line, below) in enumerate(zip([*lines, ""], [*lines[1:], "", ""], strict=True), 1):
-        if "|" in line and (
-            rows or ("|" in below and _RULE.fullmatch(below) and len(_cells(below)) <= len(_cells(line)))
-        ):
-            rows += [] if _RULE.fullmatch(line) else [(number, _cells(line))]
-            continue
-        if len(rows) > 1:
-            yield _grid(source, rows, ", ".join([*headings.values()][-2:]), decimal=".")
-        rows = []
-        if len(line) < 500 and (heading := _HEADING.fullmatch(line)):
-            level = len(heading[1] or " " * 7)
-            headings = {above: title for above, title in headings.items() if 2 < above < level}
-            headings[level] = _without_markup(heading[2] or heading[3] or "")
-
-
-def _cells(line: str) -> list[str]:
-    cells = re.split(r"(?<!\\)\|", re.sub(r"^\||(?<!\\)\|$", "", line.strip()))
-    return [_without_markup(cell.replace("\\|", "|")) for cell in cells]
-
-
-def _without_markup(text: str) -> str:
-    """Return a cell without the markup of Markdown: footnotes, links, tags, emphasis and code."""
-    text = re.sub(r"<sup>[^<]*</sup>|\[\^\w+\]|!?\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
-    text = re.sub(r"\*\*|__|`|~~|\\(?=[~*_<>#])", "", re.sub(r"<[^<>]{1,80}>|&\w{2,6};", " ", text))
-    return re.sub(r"\s+", " ", re.sub(r"^\s*([*_])(.*)\1\s*$", r"\2", text)).strip()
-
-
-def _separated(text: str, source: str) -> Grid:
-    """Return separated values. Raises TableError if no separator splits the lines alike."""
+def _separated(text: str, source: str) -> Grid | None:
+    """Return separated values; None if no separator splits the lines alike. Raises TableError for broken quotes."""
     declared = re.match(r"sep=([,;|\t])\n", text)
     mark = declared[1] if declared else _separator([line for line in text.split("\n") if line.strip()][:200])
     if not mark:
-        raise TableError(f"{source}: no table that is known: {_ALLOWED}")
+        return None
     rows, before = [], 0
     reader = csv.reader(io.StringIO(text), delimiter=mark, skipinitialspace=mark != "\t", strict=True)
     try:

@@ -73,15 +73,11 @@ def _number(token: str, mark: str) -> Number | None:
     return Number(value, half_unit) if math.isfinite(value) else None
 
 
-def counted(text: str, by_user: bool = False) -> tuple[str, str]:
-    """Return a count with "×" as a plain number, and its device: "8x V100 (2 nodes)" as "8", "V100"; else the cell, "".
-
-    by_user: whether the user says that it counts; then the only number in it.
-    """
+def counted(text: str) -> tuple[str, str]:
+    """Return a count with "×" as a number, and its device: "8x V100 (2 nodes)" as "8", "V100"; else the cell, ""."""
     if match := _COUNT.fullmatch(text.strip()):
         return str(int(match[1] or 1) * int(match[2])), match[3] or ""
-    numbers = re.findall(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)", text) if by_user else []
-    return numbers[0] if len(numbers) == 1 else text, ""
+    return text, ""
 
 
 def counts(text: str) -> bool:
@@ -90,10 +86,10 @@ def counts(text: str) -> bool:
     return isinstance(cell, Number) and cell.unit.kind in ("", "count") and cell.value % 1 == 0
 
 
-def may_count(text: str) -> bool:
-    """Return whether a cell below any header may count: "8x V100", "Parallel 2"; "8 x 4" may count anything."""
-    count, _ = counted(text, by_user=True)
-    return bool(re.fullmatch(r"[1-9]\d*", count)) and not re.fullmatch(r"\d+ ?[x×] ?\d+", text.strip())
+def value(text: str) -> float:
+    """Return the value of a cell; NaN if it is no number."""
+    cell = parse(text)
+    return cell.value if isinstance(cell, Number) else math.nan
 
 
 def by_mark(text: str) -> dict[str, Number]:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.user_table import headers, meanings, numbers, units
+from analysis.user_table import meanings, numbers, units
+from analysis.user_table.answers import Choices, Question
 from analysis.user_table.files import Grid, Row
-from analysis.user_table.headers import KIND, MEASURED, RATES, UNIT_KINDS, Choices, Column, Question
+from analysis.user_table.headers import KIND, NUMERIC, RATES, UNIT_KINDS, Column
 from analysis.user_table.numbers import Cell, Number
 
-_NUMERIC = (*MEASURED, *headers.SIZES, *headers.COUNTS, "batch", "threads")
 _LEAST, _MOST = 1e-9, 1e15
 _PER_CENT = 2.5  # plain efficiencies above are per cent
 
@@ -23,7 +23,7 @@ def read(
 
     Raises Question on what a decimal mark or a unit means, or if rates count several units.
     """
-    numeric = [column for column in columns if column.name in _NUMERIC]
+    numeric = [column for column in columns if column.name in NUMERIC]
     mark = choices.directives.get("decimal") or _mark(numeric, columns, grid.decimal)
     result, notes = [], []
     for column in numeric:
@@ -85,7 +85,8 @@ def _in_units(column: Column, cells: Sequence[Cell]) -> Column:
         c.times(scale) if isinstance(c, Number) and (c.unit.kind in ("", "count") or c.unit.text == "0:00") else c
         for c in cells
     )
-    works = {unit.work} if unit.kind == "rate" else {cell.unit.work for cell in parsed} - {""}
+    works = {cell.unit.work for cell in parsed} - {""}
+    works = works if not unit.work or {work.lower() for work in works} == {unit.work} else {unit.work}
     if len(works) > 1:
         raise Question(f"'{column.text}' counts {' and '.join(sorted(works))}: make a column of each")
     return replace(column, values=values, unit=units.Unit(unit.kind, work="".join(works), text=described))

@@ -11,7 +11,7 @@ from analysis.user_table.headers import TEXT
 
 # The times of equal work from which rates follow, in order of preference, and the work of the rates.
 TIMES = {"epoch_s": "epochs", "wall_s": "runs", "job_s": "runs", "step_s": "steps"}
-_GROWN = 1.25  # a rate of one rank does not grow by this factor, and the time of equal work of each does not fall by it
+_FALLEN = 1.25  # the time of equal work of each rank does not fall by this factor
 
 
 def rates(runs: pd.DataFrame) -> pd.DataFrame:
@@ -62,6 +62,18 @@ def batch_scope(runs: pd.DataFrame) -> tuple[str, str]:
 
 
 def grows(runs: pd.DataFrame, name: str) -> bool:
-    """Return whether a column grows in a curve from the fewest ranks to the most by more than noise or chance."""
+    """Return whether a column grows in each curve at least as the square root of the ranks; that of a rank does not."""
+    growths = _growths(runs, name)
+    return bool(growths) and all(growth >= math.sqrt(more) for growth, more in growths)
+
+
+def falls(runs: pd.DataFrame, name: str) -> bool:
+    """Return whether a time falls in a curve by more than noise or chance: that of equal work of each rank does not."""
+    return any(growth < 1 / _FALLEN for growth, _ in _growths(runs, name))
+
+
+def _growths(runs: pd.DataFrame, name: str) -> list[tuple[float, float]]:
+    """Return how many times as large a column is on the most ranks of a curve as on the fewest, and how many more."""
     means = [rows.dropna(subset=name).groupby("ranks")[name].mean() for rows in curves(runs)]
-    return any(len(mean) > 1 and mean.iloc[-1] > _GROWN * mean.iloc[0] for mean in means)
+    ends = [(mean.iloc[[0, -1]], mean.index[-1] / mean.index[0]) for mean in means if len(mean) > 1]
+    return [(float(values.iloc[1] / values.iloc[0]), float(more)) for values, more in ends]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +11,14 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.table import schema
+from analysis.user_table import answers, files, meanings, quantities, rates, tidy
 from analysis.user_table import columns as user_columns
-from analysis.user_table import files, headers, meanings, quantities, tidy
+from analysis.user_table.answers import Choices, Question
 from analysis.user_table.assembly import Assembly
 from analysis.user_table.files import Grid
-from analysis.user_table.headers import TEXT, Choices, Column, Question, displayed
+from analysis.user_table.headers import TEXT, Column, displayed
+
+_FURTHER = 3  # answers, with which an answer is followed to see whether it leads to a curve
 
 
 @dataclass(frozen=True)
@@ -58,34 +62,59 @@ class UserTable:
 
 
 def read(path: Path, columns_text: str = "") -> UserTable:
-    """Return the table in a file, in the files of a folder, or on standard input ("-"). `columns_text`: COLUMNS=.
+    """Return the table in a file, in the files of a folder, or on standard input ("-").
 
-    Raises TableError naming the file and what is missing, or with a question and the settings that answer it.
+    columns_text: COLUMNS=; without it what is kept beside the file. Raises TableError naming the file and what is
+    missing, or Question with the settings that answer it.
     """
-    choices = headers.parse_choices(columns_text)
+    choices = answers.parse(columns_text)
     grids, problems = files.read(path)
     if title := choices.directives.get("table", "").lower():
         grids = [grid for grid in grids if title in grid.title.lower()]
         problems += [] if grids else [f"{path}: no table with '{title}' in its title"]
     tables: list[tuple[Grid, UserTable]] = []
-    questions: list[str] = []
+    questions: list[Question] = []
     others: list[tuple[Grid, str]] = []
     for grid in grids:
+        own = choices if columns_text else answers.parse(grid.columns)
+        alone = len(grids) == 1 or grid.log
         try:
-            tables.append((grid, _published(grid) or _read(grid, choices, alone=len(grids) == 1 or grid.log)))
+            tables.append((grid, _published(grid) or _read(grid, own, alone)))
         except Question as question:
-            answers = [f"  {meaning}: {choices.adding(answer)}" for meaning, answer in question.answers]
-            text = "\n".join([f"{grid.place}: {question}", *answers])
-            questions += [text] if answers else []
-            others += [] if answers else [(grid, text)]
+            question = _checked(question, grid, own, alone)
+            questions += [question] if question.answers else []
+            others += [] if question.answers else [(grid, question.text)]
     problems += [f"{path}: COLUMNS names '{name}', which is no header here" for name in {*choices.names} - choices.used]
     if not tables:
         more = [f"{len(questions) - 1} other tables ask too; for one alone add table=TITLE"] if questions[1:] else []
-        reasons = [questions[0], *more, *problems] if questions else [*problems, *(text for _, text in others)][:3]
-        raise TableError("\n".join(reasons) or f"{path}: no table")
+        if questions:
+            questions.sort(key=lambda question: "no column of ranks" in question.text)  # scaling tables first
+            raise Question("\n".join([questions[0].text, *more, *problems]), questions[0].answers)
+        raise TableError("\n".join([*problems, *(text for _, text in others)][:3]) or f"{path}: no table")
     lines = ", ".join(str(grid.rows[0].line) for grid, _ in others)
     notes = [f"{path}: {len(others)} other tables (lines {lines}) are no scaling tables: not used"] if others else []
-    return _together(str(path), tables, [*notes, *problems, *questions], len(tables) + len(questions) > 1)
+    notes += [*problems, *map(str, questions)]
+    return _together(str(path), tables, notes, len(tables) + len(questions) > 1)
+
+
+def _checked(question: Question, grid: Grid, choices: Choices, alone: bool) -> Question:
+    """Return a question with its place, and with those answers alone with which the table has a curve."""
+    texts = [(meaning, choices.adding(answer)) for meaning, answer in question.answers]
+    answers_ = [(meaning, text) for meaning, text in texts if _leads(grid, text, alone, _FURTHER)]
+    reason = ": no answer gives a curve of several numbers of ranks" if question.answers and not answers_ else ""
+    return Question(f"{grid.place}: {question.text}{reason}", answers_)
+
+
+def _leads(grid: Grid, columns_text: str, alone: bool, further: int) -> bool:
+    """Return whether a table is read as a curve by this text of COLUMNS, and up to so many further answers."""
+    choices = answers.parse(columns_text)
+    try:
+        runs = _read(grid, choices, alone).runs
+    except Question as question:
+        return further > 0 and any(
+            _leads(grid, choices.adding(answer), alone, further - 1) for _, answer in question.answers
+        )
+    return grid.log or any(curve["ranks"].nunique() > 1 for curve in rates.curves(runs))
 
 
 def _published(grid: Grid) -> UserTable | None:
@@ -102,6 +131,10 @@ def _published(grid: Grid) -> UserTable | None:
 def _read(grid: Grid, choices: Choices, alone: bool) -> UserTable:
     """Return one table. Raises Question if it has several readings, or none."""
     columns, rows, notes = user_columns.read(grid, choices)
+    columns = [column for column in columns if column.name != "ranks" or column.filled]
+    if grid.log and not {"ranks", "nodes"} & {column.name for column in columns}:
+        counts = [(f"{count} ranks", f"ranks={count}") for count in re.findall(r"[1-9]\d*", Path(rows[0].source).name)]
+        raise Question("the log does not state its number of ranks: give it as COLUMNS=ranks=NUMBER", counts)
     columns = meanings.resolved(columns, alone)
     numeric, bad_cells = quantities.read(columns, grid, rows, choices)
     assembly = Assembly(grid, choices, rows, numeric, [*notes, *bad_cells])

@@ -69,6 +69,11 @@ def read(text: str) -> Unit | None:
     return None
 
 
+def known_work(counted: str) -> bool:
+    """Return whether rates of this are of work that was done, as of images; not a bandwidth, or another word."""
+    return counted in {*_WORK, "frames", "sequences"} or counted.endswith("FLOP") or work(counted) in _WORK
+
+
 def work(counted: str) -> str:
     """Return the plain name of what a rate counts; as written if it has none."""
     if flop := re.fullmatch(r"(?i)([kmgtp]?)flops?", counted):

@@ -49,6 +49,23 @@ def test_a_tidy_table_is_read_as_it_is(tmp_path):
     assert all(note.startswith("rules that ") for note in notes)
 
 
+@pytest.mark.parametrize(
+    ("times", "columns", "alleged_at"),
+    [
+        ((35, 3.9, 1.0), "scaling=strong", ["t.csv, line 4: 4 ranks"]),  # 35 / 1.0 on 4 times as many ranks
+        ((35, 18, 9.5), "scaling=strong", []),
+        ((35, 36, 37), "scaling=weak", []),
+        ((35, 12, 7), "scaling=weak", ["t.csv, line 4: 4 ranks"]),  # 4 x 35 / 7 = 20 times the work
+    ],
+)
+def test_times_are_held_against_the_number_of_ranks_as_rates_are(tmp_path, times, columns, alleged_at):
+    path = tmp_path / "t.csv"
+    path.write_text("ranks,time (s)\n" + "".join(f"{2**n},{time}\n" for n, time in enumerate(times)))
+    findings = list(user_tables.times_beyond_ideal(user_table.read(path, columns)))
+    assert [finding.place for finding in findings] == alleged_at
+    assert all("wall_s" in finding.stated and finding.severity == "serious" for finding in findings)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(studies.FAULTS))
 def test_each_kind_of_fault_in_a_study_is_found(name, tmp_path):

@@ -12,15 +12,15 @@ def test_the_command_writes_both_formats(command, tmp_path):
     assert (tmp_path / "004.md").read_text().startswith("# Report 004")
 
 
-TEXT = "GPUs;Durchsatz (img/s);Speedup\n1;1.234,5;1,00\n2;2.345,5;1,90\n4;OOM;\n"
+TEXT = "GPUs;Throughput (img/s);Speedup\n1;1.234,5;1,00\n2;2.345,5;1,90\n4;OOM;\n"
 
 
 def test_it_shows_how_a_table_was_read_and_writes_it(command, tmp_path):
     path, out = tmp_path / "t.csv", tmp_path / "new/read.csv"
     path.write_text(TEXT)
     output = command("table", path, "--out", out).out
-    assert "'Durchsatz (img/s)' -> images_per_s, of the whole job, img/s (it grows with the ranks)" in output
-    assert f"note: {path}, line 4, column 'Durchsatz (img/s)': 'OOM' is not a number" in output
+    assert "'Throughput (img/s)' -> images_per_s, of the whole job, img/s (it grows with the ranks)" in output
+    assert f"note: {path}, line 4, column 'Throughput (img/s)': 'OOM' is not a number" in output
     again = table.read(out).runs
     assert again["images_per_s"].tolist() == [1234.5, 2345.5]
     assert again["speedup"].tolist() == [1, 1.9]

@@ -53,7 +53,7 @@ def test_each_encoding_gives_the_same_text(tmp_path, encoding):
 
 def test_one_object_a_file_is_one_row(tmp_path):
     for ranks, rate in ((1, 100), (2, 190)):
-        (tmp_path / f"{ranks}.json").write_text(json.dumps({"GPUs": ranks, "result": {"img/s": rate}}))
+        (tmp_path / f"{ranks}.json").write_text(json.dumps({"GPUs": ranks, "images": {"per_s": rate}}))
     runs = table.read(tmp_path).runs
     assert runs["images_per_s"].tolist() == [100, 190]
     assert runs["place"].tolist() == ["1.json, line 1", "2.json, line 1"]

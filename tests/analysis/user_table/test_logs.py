@@ -5,6 +5,7 @@ import json
 import pytest
 
 from analysis.user_table import table
+from analysis.user_table.answers import Question
 from common import logs
 
 HOROVOD = """NCCL version 2.20.5
@@ -28,9 +29,13 @@ CNN_RANK = "100\timages/sec: 147.9 +/- 0.0 (jitter = 0.3)\t9.0\ntotal images/sec
 TWO_RANKS = "mpirun -np 2 -H a:1,b:1\n" + CNN.format(94.72, 64, "'horovod/gpu:0', 'horovod/gpu:1'")
 EPOCH = "Epoch {0}/3\n 60/125 [====>....] - ETA: 3s\r125/125 [==============================] - {1}s {2}ms/step\n"
 MLPERF = {
-    "submission_benchmark": ("resnet", 1000), "submission_platform": ("2xDGX", 1000),
+    "submission_benchmark": ("resnet", 1000), "submission_platform": ("16xXE8545x4A100", 1000),
     "global_batch_size": (3264, 1000), "run_start": (None, 2000), "epoch_start": (None, 2000),
     "epoch_stop": (None, 42000), "run_stop": (None, 82500),
+}  # fmt: skip
+SYSTEM = {
+    "number_of_nodes": "16", "accelerators_per_node": "4", "accelerator_model_name": "NVIDIA A100-SXM-40GB",
+    "submitter": "Dell", "division": "closed",
 }  # fmt: skip
 MLLOG = [json.dumps({"key": key, "value": value, "time_ms": ms}) for key, (value, ms) in MLPERF.items()]
 # Files and the rows that they give.
@@ -48,17 +53,22 @@ LOGS = {
         {"ranks": [1, 8], "images_per_s": [204.75, 1188.51], "batch_per_rank": [64] * 2, "model": ["resnet101"] * 2}),
     "devices of Horovod are those of all ranks": ({"log.txt": TWO_RANKS}, {"ranks": [2], "images_per_s": [94.72]}),
     "Keras, without the first epoch": (
-        {"np4.log": EPOCH.format(1, 12, 96) + EPOCH.format(2, 6, 48) + EPOCH.format(3, 8, 64)},
+        {"run.log": "hvd.size: 4\n" + EPOCH.format(1, 12, 96) + EPOCH.format(2, 6, 48) + EPOCH.format(3, 8, 64)},
         {"ranks": [4], "epoch_s": [7], "step_s": [0.056], "repeats": [2]}),
-    "MLPerf": ({"log.txt": "".join(f"0: :::MLLOG {line}\n" for line in MLLOG)},
-               {"model": ["resnet"], "ranks": [2], "wall_s": [80.5], "epoch_s": [40]}),
+    "MLPerf, whose name of the system counts nodes": (
+        {"results/16xXE8545x4A100/resnet/result_0.txt": "".join(f"0: :::MLLOG {line}\n" for line in MLLOG),
+         "systems/16xXE8545x4A100.json": json.dumps(SYSTEM)},
+        {"model": ["resnet"], "nodes": [16], "ranks": [64], "wall_s": [80.5], "epoch_s": [40],
+         "gpu": ["NVIDIA A100-SXM-40GB"]}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("texts", "expected"), LOGS.values(), ids=LOGS)
 def test_a_known_log(tmp_path, texts, expected):
     for name, text in texts.items():
-        (tmp_path / name).write_text(text)
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     runs = table.read(tmp_path).runs
     for name, values in expected.items():
         assert runs[name].tolist() == (values if isinstance(values[0], str) else pytest.approx(values)), name
@@ -67,3 +77,12 @@ def test_a_known_log(tmp_path, texts, expected):
 @pytest.mark.parametrize("text", ["GPUs,images/s\n1,2\n", "just words\n", ""])
 def test_another_text_is_no_log(text):
     assert logs.rows(text, "t") == ("", [])
+
+
+@pytest.mark.parametrize("text", [EPOCH.format(1, 12, 96) * 2, "".join(f":::MLLOG {line}\n" for line in MLLOG)])
+def test_ranks_that_a_log_does_not_state_are_asked_not_taken_out_of_a_name(tmp_path, text):
+    (tmp_path / "np4.log").write_text(text)
+    with pytest.raises(Question, match="does not state its number of ranks") as error:
+        table.read(tmp_path / "np4.log")
+    assert error.value.answers == [("4 ranks", "ranks=4")]
+    assert table.read(tmp_path / "np4.log", "ranks=8").runs["ranks"].tolist() == [8]

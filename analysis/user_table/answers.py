@@ -1,0 +1,119 @@
+"""What a user says of a table: COLUMNS=, the questions that it answers, and the file beside the table that keeps it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from analysis import TableError
+from analysis.user_table import headers
+from analysis.user_table.headers import UNUSED, Column, plain
+from common import bounded_files as bounded
+
+SUFFIX = ".columns.yaml"
+_MOST = 16  # answers to one question
+_BYTES = 1 << 16
+_DIRECTIVES = {"decimal": (".", ","), "rows": ("repeats",), "scaling": ("weak", "strong")}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What COLUMNS= says: names by header in lower case, by number, or by a pattern with "*"; and directives."""
+
+    text: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    directives: Mapping[str, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)  # names that matched a header
+
+    def adding(self, answer: str) -> str:
+        """Return the text of COLUMNS with one more answer."""
+        return ",".join(filter(None, (self.text, answer)))
+
+    def column(self, text: str, number: int) -> Column:
+        """Return a column as the user names it, else as its header says."""
+        whole = re.sub(r"\s+", " ", text).strip()
+        for pattern, name in sorted(self.names.items(), key=lambda item: "*" in item[0]):
+            match = re.fullmatch(re.escape(pattern).replace(r"\*", "(.+)", 1), whole, re.I)
+            if match or pattern == str(number):
+                self.used.add(pattern)
+                label = match[1].strip() if match and match.groups() else ""
+                return headers.read(text, number).assigned(name, label=label)
+        return headers.read(text, number)
+
+
+class Question(TableError):
+    """A table with several readings; answers: the meaning of each, and the whole text of COLUMNS; without one, none."""
+
+    def __init__(self, text: str, answers: Sequence[tuple[str, str]] = ()) -> None:
+        """Keep the text and the first answers."""
+        self.text, self.answers = text, answers[:_MOST]
+        super().__init__("\n".join([text, *(f'  {meaning}: COLUMNS="{columns}"' for meaning, columns in self.answers)]))
+
+
+def parse(text: str) -> Choices:
+    """Return what COLUMNS= says, "Machine Num=nodes,Speed=images_per_s". Raises TableError for a name not allowed."""
+    names: dict[str, str] = {}
+    directives: dict[str, str] = {}
+    if text.strip().isdigit():  # a terminal's width, which some shells export under this name
+        return Choices()
+    for part in re.split(r"[,;](?=[^=]*=)", text) if text else ():
+        header, separator, value = (part_text.strip() for part_text in part.rpartition("="))
+        key, name = plain(header), value.partition(" ")[0]
+        allowed = headers.is_name(name) or name == UNUSED
+        count = key == "ranks" and re.fullmatch(r"[1-9]\d{0,8}", value)
+        if separator and (value in _DIRECTIVES.get(key, ()) or count or (key == "table" and not allowed)):
+            directives[key] = value
+        elif separator and header.strip("*") and allowed:
+            names[key] = value
+        else:
+            raise TableError(
+                f"COLUMNS: '{part.strip()}' given; allowed: HEADER=NAME, of {', '.join(sorted(headers.NAMES))}, "
+                "unused, or tokens_per_s and the like; a number or a pattern with * for HEADER; cells=NAME; "
+                "ranks=NUMBER; decimal=. or ,; rows=repeats; scaling=weak or strong; table=TITLE"
+            )
+    return Choices(text.strip(), names, directives)
+
+
+def beside(table: Path) -> Path:
+    """Return the file that keeps what the columns of a table mean."""
+    return table.with_name(table.name + SUFFIX)
+
+
+def written(table: Path, columns: str) -> Path:
+    """Write what the columns of a table mean beside it, and return that file."""
+    parts = [part.rpartition("=") for part in re.split(r"[,;](?=[^=]*=)", columns)]
+    content = {
+        "sha256": hashlib.sha256(table.read_bytes()).hexdigest(),
+        "columns": {header.strip(): name.strip() for header, _, name in parts},
+    }
+    comment = f"# What the columns of {table.name} mean, as COLUMNS says it. Delete this file to be asked again.\n"
+    beside(table).write_text(comment + yaml.safe_dump(content, allow_unicode=True, sort_keys=False))
+    return beside(table)
+
+
+def stored(table: Path, data: bytes) -> str:
+    """Return the text of COLUMNS that is kept beside a table with these bytes; "" without one.
+
+    Raises TableError if that file is not as `written` leaves it, or is of another content of the table.
+    """
+    path = beside(table)
+    if not path.exists():
+        return ""
+    try:
+        content = yaml.safe_load(bounded.read(path, _BYTES, links=False))
+        digest, columns = content["sha256"], content["columns"]
+        text = ",".join(f"{header}={name}" for header, name in columns.items())
+    except (OSError, yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TableError(
+            f"{path}: cannot be read ({error}); allowed: keys sha256 and columns; delete it to be asked"
+        ) from error
+    if digest != hashlib.sha256(data).hexdigest():
+        raise TableError(
+            f"{path}: {table.name} has changed since its columns were named: check them, and give COLUMNS again"
+        )
+    return parse(text).text
