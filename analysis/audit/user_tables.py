@@ -82,7 +82,7 @@ def times_beyond_ideal(table: UserTable) -> Iterator[Finding]:
     rated = rated.assign(images_per_s=speeds["rate"], work=speeds["work"])
     time = next(name for name in rates.TIMES if name in runs)
     for beyond in beyond_ideal(replace(table, runs=rated, rounding=pd.DataFrame(index=runs.index)).tidy()):
-        yield replace(beyond, stated=beyond.stated.replace("images_per_s", time))
+        yield replace(beyond, stated=re.sub(r"by \S+$", f"by {time}", beyond.stated))
 
 
 @rule(RUN_RULES)
