@@ -115,20 +115,21 @@ def figure_note(local: pd.DataFrame, scaling: bool = True, stacked: bool = False
 def _interval_remarks(local: pd.DataFrame) -> list[str]:
     """Return what the intervals and dots of a figure are, and which points have none."""
     if local["round"].notna().any():
-        return [f"bars: 95 % interval {variation(local)}", "dots: rounds"]
+        return [f"bars: {interval_meaning(local)}", "dots: rounds"]
     points = local.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
     has_few = bool(points["record"].nunique().min() < intervals.MIN_VALUES)
     return ["bars: 95 % interval"] + [f"none of fewer than {intervals.MIN_VALUES} launches"] * has_few
 
 
-def variation(local: pd.DataFrame) -> str:
-    """Return the variation that intervals of launches in rounds are about: "between launches within 11 min"."""
+def interval_meaning(local: pd.DataFrame) -> str:
+    """Return for what the intervals of an experiment hold: other launches, or the rounds of the one that there is."""
     in_rounds = local[local["round"].notna()]
-    if in_rounds.groupby("series")["record"].nunique().min() == 1:
-        return "between rounds (repeatability), not between launches"
-    begun = pd.to_datetime(in_rounds["started_at"], utc=True, format="ISO8601", errors="coerce")
+    if len(in_rounds) and in_rounds.groupby("series")["record"].nunique().min() == 1:
+        return "95 % interval, for more rounds of the same launch; another launch may differ by more"
+    begun = pd.to_datetime(local["started_at"], utc=True, format="ISO8601", errors="coerce")
     span_s = (begun.max() - begun.min()).total_seconds()
-    return "between launches" + (f" within {duration(span_s)}" if span_s > 0 else "")
+    within = f" within {duration(span_s)}" if span_s > 0 else ""
+    return f"95 % interval, for launches like these{within}; another hour or day may differ by more"
 
 
 def rounds_left_out(local: pd.DataFrame) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import pandas as pd
 
-from analysis import TableError, documents
+from analysis import TableError, documents, labels
 from analysis.commands import arguments
 from analysis.diagnose import comparison, text
 from analysis.diagnose.comparison import ArmComparison, comparisons
@@ -18,6 +18,7 @@ from analysis.documents import Document, about
 from analysis.study import Study
 from analysis.timeline import find_launches, load_launch
 from analysis.timeline import text as timeline_text
+from common.terminal import paragraph
 
 
 class Diagnosis(Document):
@@ -64,7 +65,11 @@ def _sections(rows: pd.DataFrame, by_curve: list[tuple[CurveTimes, list[Split]]]
             sections.append(text.report(text.answer(curve, points)))
     if single := jobs(rows):
         sections.append("where the time of a whole job goes, from launches of single points\n\n" + job_table(single))
-    return [*sections, "in brackets: the 95 % interval; docs/diagnose.md: how each part is measured"]
+    return [
+        *sections,
+        paragraph(f"in brackets: the {labels.interval_meaning(rows)}")
+        + "\ndocs/diagnose.md: how each part is measured",
+    ]
 
 
 def _chosen_rows(options: argparse.Namespace, study: Study) -> pd.DataFrame:

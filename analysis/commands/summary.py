@@ -19,7 +19,6 @@ from analysis.experiments.arms import RankedContest
 from analysis.study import Study
 from analysis.table import controls
 from common.terminal import paragraph, text_table
-from record import intervals
 from record.kit import ROOT
 from record.run_files import write_once
 
@@ -60,8 +59,8 @@ def _brief(study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str
     losses = largest_losses(split_curves(rows, study.records))
     return [
         _prose(
-            f"in brackets: the 95 % interval, for the variation {labels.variation(rows)}; another hour or day may "
-            "differ by more; another launch: where its speedup is expected"
+            f"in brackets: the {labels.interval_meaning(rows)}",
+            "another launch: where its speedup is expected" if "another\nlaunch" in speedups else "",
         ),
         text_table(speedups),
         _prose(labels.rounds_left_out(rows)),
@@ -74,8 +73,8 @@ def _brief(study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str
 def _paragraphs(rows: pd.DataFrame) -> list[str]:
     """Return what to print about all numbers of an experiment."""
     pairs = equivalence.pairs(rows) if rows["arm"].nunique() > 1 else []
-    paragraphs = [_prose(*_intervals(rows))]
-    paragraphs += [equivalence.summary(pairs) if pairs else text_table(summary.rows(rows).fillna(""))]
+    table = summary.rows(rows).fillna("")
+    paragraphs = [equivalence.summary(pairs)] if pairs else [_prose(*_legend(rows, table)), text_table(table)]
     if rows["quantity"].eq("allreduce_s").any():
         paragraphs += ["time and bus bandwidth [GB/s] by message size, mean over rounds", allreduce.by_size(rows)]
     if emulated := controls.control_note(rows, labels.name):
@@ -85,12 +84,16 @@ def _paragraphs(rows: pd.DataFrame) -> list[str]:
     return [*paragraphs, _prose(*labels.assumptions(rows))]
 
 
-def _intervals(rows: pd.DataFrame) -> list[str]:
-    lines = [f"in brackets: the 95 % interval; none of fewer than {intervals.MIN_VALUES} values"]
-    if rows["round"].notna().any():
-        lines += [f"the variation is that {labels.variation(rows)}; another hour or day may differ by more"]
-        if rows["quantity"].eq("wall_s").any():
-            lines += ["wall time and job time: of the largest point from its rounds, else from separate launches"]
+def _legend(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+    """Return what the brackets and columns of a table mean, as far as it has them."""
+    has_intervals = table.astype(str).apply(lambda column: column.str.contains(r" \(.* to ")).any(axis=None)
+    lines = (
+        [f"in brackets: the {labels.interval_meaning(rows)}; without one: too few rounds or launches"]
+        if has_intervals
+        else []
+    )
+    if rows["round"].notna().any() and any("wall time" in str(column) for column in table):
+        lines += ["wall time and job time: of the largest point from its rounds, else from separate launches"]
     return lines
 
 

@@ -15,6 +15,7 @@ from analysis import metrics
 from analysis.documents import counted
 from analysis.predict import MIN_POINTS, SHARED_CORES, Curve, Learned, Sizes, extrapolated, predict, supported
 from analysis.predict.answers import title
+from common.commands import changed
 from common.terminal import paragraph
 
 MAX_POINTS = 2
@@ -126,10 +127,9 @@ def _worth(before: _State, after: _State, price: float) -> tuple[float, ...]:
     return ()
 
 
-def with_nodes(typed: Sequence[str], nodes: int, *more: str) -> str:
+def with_nodes(command: Sequence[str], nodes: int, **more: str) -> str:
     """Return the command of make that measured a curve, with so many nodes and more variables."""
-    words = [word for word in typed if not word.startswith(("NODES=", "FORCE=", "ONLY="))]
-    return shlex.join([*words, f"NODES={nodes}", *more])
+    return shlex.join(changed(command, {"ONLY": "", "NODES": str(nodes), **more}))
 
 
 def command(curve: Curve, points: Sequence[NextPoint], experiment: str, typed: Sequence[str] = ()) -> str:
@@ -142,12 +142,12 @@ def command(curve: Curve, points: Sequence[NextPoint], experiment: str, typed: S
         return with_nodes(typed, largest.nodes)
     per_node = 1 if math.isnan(curve.ranks_per_node) else min(int(curve.ranks_per_node), largest.ranks)
     batch = float(curve.batch[curve.base])
-    keys = [f"ranks_per_node={per_node}"] if per_node > 1 else []
-    keys += [f"batch_per_rank={batch:g}"] if batch > 1 and not (curve.strong or experiment == "strong_scaling") else []
-    words = [f"MODELS={curve.model}"] if curve.model else []
-    words += [f'ARGS="{" ".join(keys)}"'] if keys else []
-    words += [f"MEASURE={curve.measure}"] if curve.measure != "quick" else []
-    return " ".join(["make", experiment.replace("_", "-"), f"NODES={largest.nodes}", *words])
+    keys = {"ranks_per_node": str(per_node)} if per_node > 1 else {}
+    keys |= (
+        {"batch_per_rank": f"{batch:g}"} if batch > 1 and not (curve.strong or experiment == "strong_scaling") else {}
+    )
+    variables = {"MODELS": curve.model, "MEASURE": curve.measure if curve.measure != "quick" else ""}
+    return shlex.join(changed(["make", experiment.replace("_", "-"), f"NODES={largest.nodes}"], variables, keys))
 
 
 def full(curve: Curve, experiment: str, typed: Sequence[str] = ()) -> str:
@@ -165,7 +165,7 @@ def full(curve: Curve, experiment: str, typed: Sequence[str] = ()) -> str:
         here = paragraph(f"{text}, or smaller nodes on this one:")
         return f"{here}\n    {with_nodes(typed, curve.finer_nodes)}"
     nodes = curve.nodes(curve.largest) * (1 if curve.obstacles else 2)
-    return f"{paragraph(f'{text}:')}\n    {with_nodes(typed, nodes, 'LAUNCHER=ssh', 'HOSTS=...')}"
+    return f"{paragraph(f'{text}:')}\n    {with_nodes(typed, nodes, LAUNCHER='ssh', HOSTS='...')}"
 
 
 def sentence(curve: Curve, points: Sequence[NextPoint], command: str) -> str:

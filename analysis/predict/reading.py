@@ -186,13 +186,16 @@ def _number(value: Any, absent: float) -> float:
 def _finer_nodes(first: dict[Hashable, Any]) -> int:
     """Return into how many nodes the machine of a point can be divided for a curve of more sizes; 0: it cannot.
 
-    Nodes of a user's program are not emulated: each has a core or more.
+    It can if it emulated the nodes of the curve, which not every machine allows. Nodes of a user's program are not
+    emulated: each has a core or more.
     """
     if pd.isna(first["max_nodes"]) or first["device"] == "gpu":
         return 0
     finer = 4 * first["max_nodes"]
     if first["backend"] == recorded_config.PROGRAM:
         finer = min(finer, first["max_nodes"] * first["ranks_per_node"] * first["threads_per_rank"])
+    elif pd.isna(first["cpu_quota_per_node"]):
+        return 0
     return int(finer) if finer > first["max_nodes"] else 0
 
 

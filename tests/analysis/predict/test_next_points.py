@@ -43,7 +43,7 @@ POINTS = [NextPoint(16, 4, 1.25, 2.0, 1.5), NextPoint(32, 8, math.nan, math.nan,
 
 def test_the_command_measures_the_largest_point_as_the_others_were_measured():
     measured = curve(logarithmic, ranks_per_node=4.0, batch=[32.0] * 5)
-    expected = 'make weak-scaling NODES=8 MODELS=resnet50 ARGS="ranks_per_node=4 batch_per_rank=32" MEASURE=report'
+    expected = "make weak-scaling NODES=8 MODELS=resnet50 MEASURE=report 'ARGS=ranks_per_node=4 batch_per_rank=32'"
     assert next_points.command(measured, POINTS, "weak_scaling") == expected
     unnamed = replace(curve(logarithmic), model="", measure="quick")
     assert next_points.command(unnamed, POINTS[:1], "strong_scaling") == "make strong-scaling NODES=4"
