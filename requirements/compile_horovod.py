@@ -18,11 +18,11 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from rich.progress import BarColumn, Progress, TimeRemainingColumn
+import step
 
 HERE = Path(__file__).resolve().parent
 _TOOLS = {"tensorflow-cpu", "tensorflow", "nvidia-nccl-cu12", "mpich", "cmake", "packaging", "setuptools", "wheel"}
@@ -30,9 +30,7 @@ _TOOLS = {"tensorflow-cpu", "tensorflow", "nvidia-nccl-cu12", "mpich", "cmake", 
 _OPTIONS = re.compile(
     r"(HOROVOD|CMAKE|NVCC)_\w+|CUDA_HOME|CUDA_PATH|CUDAToolkit_ROOT|CC|CXX|CPATH|LIBRARY_PATH|C(XX|PP)?FLAGS|LDFLAGS|OMPI_C\w+"
 )
-_PERCENT = re.compile(r"\[ *(\d+)%\]")
-_ERROR = re.compile(r"\berror: |CMake Error|undefined reference|\bnvcc fatal\b")
-_SHOWN = 25
+_FAILED_TO_COMPILE = re.compile(r":\d+:\d+: (fatal )?error: |CMake Error|undefined reference|\bnvcc fatal\b")
 _CHECK = """
 import os, sys
 os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -88,7 +86,9 @@ def build_key(settings: Mapping[str, str], environment: Mapping[str, str]) -> st
     options = {**environment, **{name: value for name, value in settings.items() if name not in here}}
     cuda = "HOROVOD_NCCL_HOME" in settings
     parts = {
-        "files": [file.read_text() for file in (*sorted(HERE.rglob("*.h")), HERE / "horovod-cmake.sh", Path(__file__))],
+        "files": [
+            file.read_text() for file in (*sorted(HERE.rglob("*.h")), *sorted(HERE.glob("*cmake*")), Path(__file__))
+        ],
         "packages": sorted(
             (name, one.version) for one in metadata.distributions() if (name := one.name.replace("_", "-")) in _TOOLS
         ),
@@ -109,37 +109,26 @@ def _output(environment: Mapping[str, str], *command: str) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def reasons(lines: Sequence[str]) -> list[str]:
-    """Return the lines of a failed build that say why: those at the first error, and the last ones."""
-    last = max(len(lines) - _SHOWN, 0)
-    first = next((number for number, line in enumerate(lines) if _ERROR.search(line)), last)
-    cause = [*lines[max(first - 3, 0) : min(first + _SHOWN, last)], "..."] if first < last else []
-    return [*cause, *lines[last:]]
-
-
-def build(command: Sequence[str], environment: Mapping[str, str], log: Path) -> list[str]:
-    """Run a build and show its progress; returns what it printed if it fails, else nothing."""
-    lines: list[str] = []
-    child = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    with (
-        Progress("Horovod, compiled for this TensorFlow", BarColumn(), TimeRemainingColumn()) as progress,
-        log.open("w") as file,
-    ):
-        task = progress.add_task("", total=100)
-        for line in child.stdout or ():
-            file.write(line)
-            lines.append(line.rstrip())
-            if percent := _PERCENT.search(line):
-                progress.update(task, completed=int(percent[1]))
-    return lines if child.wait() else []
+def without_unwanted(environment: Mapping[str, str], has_nccl: bool) -> dict[str, str]:
+    """Return the environment without the variables that ask for what this Horovod has not; names them."""
+    unwanted = re.compile(
+        r"HOROVOD_(WITH_\w+|WITHOUT_(?!MPI$)\w+" + ("" if has_nccl else r"|(GPU|CUDA|NCCL|ROCM)\w*") + ")"
+    )
+    if leaked := sorted(name for name in environment if unwanted.fullmatch(name)):
+        what = "TensorFlow, Gloo, NCCL" if has_nccl else "TensorFlow and Gloo, for CPUs"
+        settings = " ".join(f"{name}={environment[name]}" for name in leaked)
+        print(f"warning: not heeded, as Horovod is compiled for {what}: {settings}", file=sys.stderr)
+    return {name: value for name, value in environment.items() if name not in leaked}
 
 
 def main() -> None:
     """Install Horovod and check it; if it does not compile or load, show why and exit with 1."""
     uv, requirements = sys.argv[1:]
     log = Path(sys.prefix) / "install.log"
-    environment = {**os.environ, "PATH": f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"}
-    settings = build_settings(Path(sysconfig.get_path("purelib")), environment)
+    site = Path(sysconfig.get_path("purelib"))
+    environment = without_unwanted(os.environ, (site / "nvidia/nccl").exists())
+    environment["PATH"] = f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"
+    settings = build_settings(site, environment)
     if "HOROVOD_WITH_MPI" in settings and (problem := mpi_problem(environment)):
         why = f"error: mpicc is on PATH, but compiles no MPI program: {problem}\ninstall the headers of that MPI "
         sys.exit(f"{why}(Debian: apt-get install libopenmpi-dev), or leave MPI out: HOROVOD_WITHOUT_MPI=1 make setup")
@@ -151,9 +140,10 @@ def main() -> None:
     check = [sys.executable, "-c", _CHECK, "Gloo", *parts]
     for _ in range(2):
         subprocess.run(remove, stderr=subprocess.DEVNULL)  # --reinstall would compile it again
-        if failed := build(install, {**environment, **settings}, log):
-            print("\n".join(f"  | {line}" for line in reasons(failed)))
-            sys.exit(f"error: Horovod does not compile; the whole log is in {log}")
+        if failed := step.run(log, "Compiling Horovod for this TensorFlow", install, {**environment, **settings}):
+            step.show(failed)
+            what = "does not compile" if any(map(_FAILED_TO_COMPILE.search, failed)) else "could not be installed"
+            sys.exit(f"error: Horovod {what}: why is above; all that was said is in {log}")
         checked = subprocess.run(check, env=environment, stderr=subprocess.PIPE, text=True)
         if checked.returncode == 0:
             return

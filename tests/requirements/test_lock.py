@@ -18,7 +18,7 @@ def files(package):
 
 
 def test_every_file_has_a_hash_which_the_set_up_requires_and_no_address():
-    [install] = re.findall(r'pip install --python "\$venv" .*', (ROOT / "requirements/setup.sh").read_text())
+    [install] = re.findall(r'pip install --python "\$venv" .*\n.*', (ROOT / "requirements/setup.sh").read_text())
     assert "--no-deps --require-hashes" in install
     for package in PACKAGES:
         for file in files(package):

@@ -5,9 +5,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -62,8 +62,9 @@ def refused(kit, *groups, **variables):
 
 
 def python(kit, version):
-    """A program that answers as a Python of this version, and does nothing else."""
-    lines = f'case "$1" in -c) echo {version} ;; --version) echo "Python {version}.0" ;; esac'
+    """A program that answers as a Python of this version."""
+    lines = f'case "$1" in -c) echo {version} ;; --version) echo "Python {version}.0" ;;'
+    lines += f' *) exec {sys.executable} "$@" ;; esac'
     return str(write_program(kit / f"bin/python{version}", lines))
 
 
@@ -140,25 +141,59 @@ def test_of_two_set_ups_at_once_the_second_waits_and_says_so(kit):
     assert groups == ([["cpu"], ["dev"]] if holding is first else [["cpu", "dev"]])
 
 
-def test_ctrl_c_in_the_compilation_is_one_line_and_the_same_command_resumes(kit, monkeypatch):
-    set_up(kit, "analysis")
-    shutil.copy(f"{sys.prefix}/pyvenv.cfg", kit / ".venv")  # the packages of these tests, but the prefix of this kit
-    monkeypatch.setenv("PYTHONPATH", sysconfig.get_path("purelib"))
-    shutil.copy(ROOT / "requirements/compile_horovod.py", kit / "requirements")
-    uv = (kit / "bin/uv").read_text()
-    builds = '"pip uninstall"*) ;;\n"pip install --verbose"*) touch "$LOG.builds"; sleep 60 ;;\n"pip install"*)'
-    write_program(kit / "bin/uv", uv.replace('"pip install"*)', builds))
-    command = ["requirements/setup.sh", ".venv", "cpu"]
-    pipes = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+# Where a set-up can be held: what the stand-in for uv is asked, or another program that it runs.
+HELD = ["export", "python find", "python install", "venv", "pip install --python", "pip install --verbose"]
+HELD += ["-m venv", "-m pip", "c++"]
+HOLD = ': >"$LOG.holds"; exec sleep 600'
+HOLD_IN_PYTHON = f"""#!{sys.executable}
+import os, time
+open(os.environ["LOG"] + ".holds", "w").close()
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_ctrl_c_in_any_step_is_one_line_and_the_same_command_resumes(kit, monkeypatch, held):
+    """What is held of Python prints a traceback when it is interrupted."""
+    monkeypatch.setenv("HOROVOD_WITHOUT_MPI", "1")  # an MPI of this machine may lack its headers
+    hold, python3 = write_program(kit / "hold", HOLD_IN_PYTHON if held.startswith("-m") else HOLD), kit / "bin/python3"
+    whole = {path: path.read_text() for path in (kit / "bin/uv", kit / "requirements/compile_horovod.py")}
+    if held.startswith("-m"):
+        (kit / "bin/uv").unlink()
+        made = f'mkdir -p .venv/uv/bin; cp "$0" .venv/uv/bin/python; cp {kit}/uv .venv/uv/bin/uv'
+        write_program(kit / "uv", whole[kit / "bin/uv"])
+        arms = {"-m venv": made, "-m pip": "true"} | {held: f"exec {hold}"}
+        cases = "".join(f'"{arm}"*) {action} ;; ' for arm, action in arms.items())
+        write_program(python3, f'case "$*" in {cases} *) exec {sys.executable} "$@" ;; esac')
+    elif held == "c++":  # the doctor asks it for its version
+        for name in ("common", "train/tools"):
+            shutil.copytree(ROOT / name, kit / name)
+        write_program(kit / "bin/c++", f"exec {hold}")
+    else:
+        write_program(kit / "bin/uv", f'case "$*" in "{held}"*) exec {hold} ;; esac\n{whole[kit / "bin/uv"]}')
+    variables = {"PYTHON_OF_UV": "" if held == "python install" else sys.executable}
+    if held == "pip install --verbose":
+        set_up(kit, "analysis")
+        shutil.copy(
+            f"{sys.prefix}/pyvenv.cfg", kit / ".venv"
+        )  # the packages of these tests, but the prefix of this kit
+        shutil.copy(ROOT / "requirements/compile_horovod.py", kit / "requirements")
+    command, env = ["requirements/setup.sh", ".venv", "cpu"], {**os.environ, **variables}
+    pipes = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": env}
     with subprocess.Popen(command, cwd=kit, start_new_session=True, preexec_fn=shell.heed_ctrl_c, **pipes) as child:
-        while child.poll() is None and not (kit / "log.builds").exists():
-            time.sleep(0.1)
+        while child.poll() is None and not (kit / "log.holds").exists():
+            time.sleep(0.02)
+        assert child.poll() is None, child.stdout.read()
         os.killpg(child.pid, signal.SIGINT)
         output, _ = child.communicate()
-    assert (child.returncode, "Traceback" in output) == (130, False)
+    assert (child.returncode, "Traceback" in output) == (130, False), output
     assert output.splitlines()[-1] == "interrupted: nothing is lost, the same command resumes"
-    (kit / "requirements/compile_horovod.py").write_text("")
-    assert set_up(kit, "cpu")[:2] == (0, ["install --only-group cpu"])
+    for path, text in whole.items():
+        write_program(path, text)
+    for path in (python3, kit / "bin/c++"):
+        path.unlink(missing_ok=True)
+    status, _, output = set_up(kit, "cpu")
+    assert status == 0, output
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.14"])
@@ -205,13 +240,66 @@ def test_nothing_is_installed_where_a_check_fails(kit):
     assert "nothing was installed" in output
 
 
-def test_without_uv_its_wheel_is_requested_by_hash(kit):
-    """Here venv is missing: it is named, and nothing else happens."""
+def test_without_uv_and_venv_both_are_named_and_uv_is_requested_by_hash(kit):
     (kit / "bin/uv").unlink()
-    write_program(kit / "bin/python3", 'echo "$@" >>"$LOG"\nexit 1')
-    status, actions, output = set_up(kit, "analysis", PATH=f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin")
-    assert (status, actions) == (1, ["-m venv --clear .venv/uv"])
-    assert "put it on PATH (docs.astral.sh/uv), or: sudo apt-get install python3-venv" in output
+    write_program(kit / "bin/python3", "echo \"ModuleNotFoundError: No module named 'ensurepip'\" >&2; exit 1")
+    path = f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin"
+    output = refused(kit, "analysis", PATH=path)
+    assert "python3 cannot make an environment for one (ModuleNotFoundError: No module named 'ensurepip')" in output
+    assert "uv (docs.astral.sh/uv), or sudo apt-get install python3-venv" in output
     [line] = (ROOT / "requirements/uv.txt").read_text().splitlines()
     assert line.startswith("uv==")
     assert "--hash=sha256:" in line
+
+
+def test_what_pip_says_is_shown_where_it_cannot_install_uv(kit):
+    (kit / "bin/uv").unlink()
+    steps = 'case "$*" in "-m pip install"*) echo "ERROR: no route to the index" >&2; exit 1 ;;'
+    steps += f' "-m venv"*) mkdir -p .venv/uv/bin; cp "$0" .venv/uv/bin/python ;; *) exec {sys.executable} "$@" ;; esac'
+    write_program(kit / "bin/python3", steps)
+    output = refused(kit, "analysis", PATH=f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin")
+    assert "  | ERROR: no route to the index" in output
+    assert output.splitlines()[-1].startswith("error: uv could not be installed: why is above.")
+    assert "python3-venv" not in output
+
+
+def test_a_python_that_is_not_there_is_named_before_anything_else(kit):
+    (kit / "bin/uv").unlink()
+    assert refused(kit, "analysis", PYTHON="python3.9999") == "error: PYTHON=python3.9999: there is no such program\n"
+
+
+UV_OF_TESTS = (
+    Path(sys.prefix, "uv/bin/uv") if Path(sys.prefix, "uv/bin/uv").exists() else Path(shutil.which("uv") or "")
+)
+
+
+def test_a_cache_that_cannot_be_written_is_the_cause_that_is_named(kit):
+    """The real uv, with a home that is a file."""
+    (kit / "bin/uv").unlink()
+    (kit / "bin/uv").symlink_to(UV_OF_TESTS)
+    for path in (kit / ".venv/uv/bin/uv", kit / "home"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(UV_OF_TESTS)
+    shutil.copy(ROOT / "pyproject.toml", kit)
+    kept = {name: "" for name in os.environ if name.startswith(("UV_CACHE", "XDG_"))}
+    output = refused(kit, "analysis", HOME=str(kit / "home"), **kept)
+    assert output.startswith("error: uv does not work here: error: Failed to initialize cache at")
+    assert f"{kit}/home/.cache/uv" in output
+
+
+def test_settings_of_uv_that_change_what_is_installed_do_not_reach_it(kit):
+    uv = (kit / "bin/uv").read_text()
+    write_program(kit / "bin/uv", f'env | grep "^UV_" | sort >"$LOG.variables"\n{uv}')
+    set_up(kit, "analysis", UV_DEV="1", UV_RESOLUTION="lowest", UV_DEFAULT_INDEX="https://mirror", UV_CACHE_DIR="c")
+    names = [line.partition("=")[0] for line in (kit / "log.variables").read_text().splitlines()]
+    assert {"UV_DEFAULT_INDEX", "UV_CACHE_DIR", "UV_LOCK_TIMEOUT"} <= {*names}
+    assert not {"UV_DEV", "UV_RESOLUTION"} & {*names}
+
+
+def test_what_uv_said_is_shown_if_packages_cannot_be_installed(kit):
+    uv = (kit / "bin/uv").read_text()
+    write_program(kit / "bin/uv", uv.replace('"pip install"*)', '"pip install"*) echo "error: No space left" >&2;'))
+    status, _, output = set_up(kit, "analysis", FAILS="2")
+    assert status == 1
+    assert "  | error: No space left\n" in output
+    assert "error: the packages could not be installed: why is above" in output
