@@ -30,7 +30,6 @@ from train.rank.gpus import GpuUse  # noqa: E402
 RESULTS = Path("results-gpu")
 MODELS = "resnet50,vgg16"
 BATCH = 64  # of a rank, as in report 003; fits 16 GB in both precisions
-MIN_DRIVER = (525, 60)  # CUDA 12, which TensorFlow 2.21 needs
 _QUERY = ("index", "uuid", "name", "driver_version", "memory.total", "utilization.gpu", "memory.used")
 _TOLERANCE_BYTES, _TOLERANCE_FRACTION = 64 * 2**20, 0.25  # the two readings are not simultaneous
 
@@ -43,7 +42,7 @@ class Gpu:
     uuid: str
     name: str
     driver: str
-    memory_bytes: int
+    memory_bytes: int | None
     use: GpuUse
 
 
@@ -60,8 +59,8 @@ def parse_gpus(text: str) -> list[Gpu]:
             raise AssertionError(f"nvidia-smi: not understood: {','.join(cells)}")
         index, uuid, name, driver, memory, percent, used = cells
         fraction = float(percent) / 100 if percent.strip().isdigit() else None
-        used_bytes = int(used) * 2**20 if used.strip().isdigit() else None
-        gpu_list.append(Gpu(int(index), uuid, name, driver, int(memory) * 2**20, GpuUse(fraction, used_bytes)))
+        total_bytes, used_bytes = (int(mib) * 2**20 if mib.strip().isdigit() else None for mib in (memory, used))
+        gpu_list.append(Gpu(int(index), uuid, name, driver, total_bytes, GpuUse(fraction, used_bytes)))
     return gpu_list
 
 
@@ -122,13 +121,14 @@ def too_many_ranks(number: int, **options: Any) -> list[str]:
 
 
 def driver(_: str) -> str:
-    """Check that the driver is new enough for CUDA 12."""
-    first = host_gpus()[0]
-    version = tuple(int(part) for part in first.driver.split(".")[:2])
-    assert version >= MIN_DRIVER, (
-        f"driver {first.driver}: TensorFlow 2.21 needs {'.'.join(map(str, MIN_DRIVER))} or newer"
-    )
-    return f"{len(host_gpus())} x {first.name}, {first.memory_bytes / 2**30:.0f} GiB; driver {first.driver}"
+    """Check that the libraries have code for the GPUs, and that the driver is new enough for CUDA 12."""
+    local_gpus, states = host_gpus(), gpus.query().states
+    for state in states:
+        assert not (reasons := gpus.problems(state)), f"{state.name}: {'; '.join(reasons)}"
+    first = local_gpus[0]
+    size = f"{first.memory_bytes / 2**30:.0f} GiB" if first.memory_bytes is not None else "memory not known"
+    capabilities = ", ".join(sorted({state.compute_capability or "not known" for state in states}))
+    return f"{len(local_gpus)} x {first.name}, {size}; compute capability {capabilities}; driver {first.driver}"
 
 
 def set_up(_: str) -> str:

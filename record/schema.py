@@ -256,6 +256,7 @@ class GpuState:
     clock_max_mhz: float | None
     persistence: bool | None
     power_limit_w: float | None
+    compute_capability: str | None = None  # as 8.0
 
 
 @dataclass

@@ -10,10 +10,10 @@ from containers import verify_gpu
 from containers.verify import Skipped
 from containers.verify_gpu import Gpu
 from record import schema as record
-from record.schema import Usage
+from record.schema import GpuState, Usage
 from tests.helpers import GOLDEN
 from tests.helpers.run_records import as_sweep, make_record
-from train.rank.gpus import GpuUse
+from train.rank.gpus import Gpus, GpuUse
 
 SMI = (GOLDEN / "nvidia-smi.csv").read_text()
 
@@ -34,7 +34,7 @@ def test_what_nvidia_smi_prints_is_read():
     first, second = verify_gpu.parse_gpus(SMI)
     assert (first.index, first.name, first.driver) == (0, "Tesla P100-PCIE-16GB", "550.54.15")
     assert (first.memory_bytes, first.use) == (16 * 2**30, GpuUse(0.97, 15213 * 2**20))
-    assert second.use == GpuUse(None, 12 * 2**20)
+    assert (second.memory_bytes, second.use) == (None, GpuUse(None, 12 * 2**20))
     with pytest.raises(AssertionError, match="not understood: No devices were found"):
         verify_gpu.parse_gpus("No devices were found")
 
@@ -79,12 +79,16 @@ def test_without_a_gpu_nothing_is_tested_and_that_is_reported(monkeypatch, capsy
     assert "no nvidia-smi: NVIDIA's driver is not installed; nothing was tested" in capsys.readouterr().err
 
 
-def test_the_driver_must_be_new_enough_and_an_exchange_needs_two_gpus(monkeypatch):
+def test_the_driver_and_the_capability_must_suffice_and_an_exchange_needs_two_gpus(monkeypatch):
     gpu = Gpu(0, "GPU-1", "Tesla P100", "550.54.15", 2**34, GpuUse(None, None))
+    state = GpuState("Tesla P100", "550.54.15", None, None, None, None, "6.0")
     monkeypatch.setattr(verify_gpu, "host_gpus", lambda: [gpu])
-    assert verify_gpu.driver("") == "1 x Tesla P100, 16 GiB; driver 550.54.15"
+    monkeypatch.setattr(verify_gpu.gpus, "query", lambda: Gpus([state]))
+    assert verify_gpu.driver("") == "1 x Tesla P100, 16 GiB; compute capability 6.0; driver 550.54.15"
     with pytest.raises(Skipped, match="one GPU: an exchange needs two"):
         verify_gpu.gpu_count()
-    monkeypatch.setattr(verify_gpu, "host_gpus", lambda: [replace(gpu, driver="470.82.01")])
-    with pytest.raises(AssertionError, match=r"driver 470.82.01: TensorFlow 2.21 needs 525.60 or newer"):
+    monkeypatch.setattr(verify_gpu, "host_gpus", lambda: [replace(gpu, memory_bytes=None)])
+    assert "Tesla P100, memory not known; " in verify_gpu.driver("")
+    state.driver, state.compute_capability = "470.82.01", "3.7"
+    with pytest.raises(AssertionError, match=r"driver 470.*525.60 or newer; compute capability 3.7: no code"):
         verify_gpu.driver("")

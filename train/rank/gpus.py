@@ -20,6 +20,9 @@ from common.programs import finished
 from record.schema import GpuState
 
 LIBRARY = "libnvidia-ml.so.1"  # NVML itself
+MIN_DRIVER = (525, 60)  # of CUDA 12
+# The least compute capability that the libraries of uv.lock have code for, by the code that is in their wheels.
+_LEAST_CAPABILITY = {"TensorFlow 2.21": (6, 0), "cuDNN 9.10": (5, 0), "NCCL 2.32": (6, 0)}
 _TIMEOUT_S = 60.0  # a driver that no process holds open takes seconds for each GPU
 
 
@@ -56,6 +59,25 @@ class Gpus:
 def names() -> list[str]:
     """Return the names of the GPUs, in the order of the PCI bus; none without a driver, or if it does not answer."""
     return [state.name for state in query().states]
+
+
+def problems(gpu: GpuState) -> list[str]:
+    """Return why a GPU cannot be used: a driver that is too old, libraries without code for it; none if it can."""
+    reasons = []
+    if gpu.driver and version(gpu.driver)[:2] < MIN_DRIVER:
+        least = ".".join(map(str, MIN_DRIVER))
+        reasons.append(f"driver {gpu.driver}: TensorFlow 2.21, cuDNN and NCCL of CUDA 12 need {least} or newer")
+    if gpu.compute_capability:
+        capability = version(gpu.compute_capability)
+        lacking = [f"{name} (from {a}.{b} on)" for name, (a, b) in _LEAST_CAPABILITY.items() if capability < (a, b)]
+        if lacking:
+            reasons.append(f"compute capability {gpu.compute_capability}: no code for it in {', '.join(lacking)}")
+    return reasons
+
+
+def version(text: str) -> tuple[int, ...]:
+    """Return the numbers of a version: "550.54.15" -> (550, 54, 15)."""
+    return tuple(int(part) for part in re.findall(r"\d+", text))
 
 
 def query(timeout_s: float = _TIMEOUT_S) -> Gpus:
@@ -100,6 +122,7 @@ def _state(handle: Any, nvml: Any) -> GpuState:
     """Return how a GPU is set. Raises NVMLError if it has no name."""
     persistence = _or_none(lambda: nvml.nvmlDeviceGetPersistenceMode(handle))
     limit_mw = _or_none(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
+    capability = _or_none(lambda: nvml.nvmlDeviceGetCudaComputeCapability(handle))
     return GpuState(
         name=nvml.nvmlDeviceGetName(handle),
         driver=_or_none(lambda: nvml.nvmlSystemGetDriverVersion()) or "",
@@ -107,6 +130,7 @@ def _state(handle: Any, nvml: Any) -> GpuState:
         clock_max_mhz=_or_none(lambda: float(nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM))),
         persistence=None if persistence is None else bool(persistence),
         power_limit_w=None if limit_mw is None else limit_mw / 1e3,
+        compute_capability=".".join(map(str, capability)) if capability else None,
     )
 
 

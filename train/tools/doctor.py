@@ -11,6 +11,7 @@ import ctypes
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 import socket
 import sys
@@ -97,8 +98,17 @@ def check_compiler() -> Check:
 def check_cuda_toolkit() -> Check:
     """Check that the CUDA toolkit can build Horovod with NCCL: nvcc, and the headers and libraries that it needs."""
     links = {f"link a program with the {runtime} runtime": ["-cudart", runtime] for runtime in ("static", "shared")}
-    problem = _compile_problem("nvcc", _CUDA_PROGRAM, ".cu", links) if shutil.which("nvcc") else "no nvcc"
-    return _check("CUDA toolkit", not problem, problem or _first_line("nvcc", "--version"), _CUDA_TOOLKIT)
+    from common.programs import finished
+
+    if not shutil.which("nvcc"):
+        return Check("CUDA toolkit", FAILURE, "no nvcc", _CUDA_TOOLKIT)
+    banner = finished(["nvcc", "--version"]).stdout
+    release = re.search(r"\brelease (\d+)\.(\d+)", banner)  # below a line of its name, and one of its copyright
+    problem = _compile_problem("nvcc", _CUDA_PROGRAM, ".cu", links)
+    if release and release[1] != "12":
+        problem = f"nvcc {release[1]}.{release[2]}: Horovod's CUDA has to be 12, as TensorFlow's"
+    name = f"nvcc {release[1]}.{release[2]}" if release else "nvcc that names no release"
+    return _check("CUDA toolkit", not problem, problem or f"{name}: {shutil.which('nvcc')}", _CUDA_TOOLKIT)
 
 
 def _compile_problem(compiler: str, program: str, suffix: str, links: Mapping[str, Sequence[str]]) -> str:
@@ -223,11 +233,19 @@ def check_gpus(visible: int) -> Check:
     """Check whether there are GPUs; visible: how many TensorFlow sees."""
     from train.rank import gpus
 
+    states = gpus.query().states
+    for state in states:
+        if problems := gpus.problems(state):
+            return Check("GPUs", FAILURE, f"{state.name}: {'; '.join(problems)}", "a newer driver or GPU; DEVICE=cpu")
+    names = ", ".join(
+        sorted({f"{state.name} ({state.compute_capability or 'capability not known'})" for state in states})
+    )
     if visible:
-        return Check("GPUs", OK, f"{visible} seen by TensorFlow")
-    if names := gpus.names():
+        driver = f"; driver {states[0].driver}" if states else ""
+        return Check("GPUs", OK, f"{visible} seen by TensorFlow{names and ': '}{names}{driver}")
+    if names:
         fix = "make DEVICE=gpu ... sets up TensorFlow with CUDA"
-        return Check("GPUs", WARNING, f"{', '.join(names)}, but TensorFlow sees none", fix)
+        return Check("GPUs", WARNING, f"{names}, but TensorFlow sees none", fix)
     return Check("GPUs", WARNING, "none: DEVICE=cpu only", "an NVIDIA GPU and its driver")
 
 
@@ -390,4 +408,7 @@ if __name__ == "__main__":
     from common.printable import printable_output
 
     with printable_output():
-        sys.exit(main())
+        try:
+            sys.exit(main())
+        except KeyboardInterrupt:
+            sys.exit(130)

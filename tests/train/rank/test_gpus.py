@@ -3,12 +3,14 @@
 The fake answers as NVML's documentation says, with the errors of pynvml.
 """
 
+import tomllib
 from types import SimpleNamespace
 
 import pynvml
 import pytest
 
 from record.schema import GpuState
+from tests.helpers import ROOT
 from train.rank import gpus
 from train.rank.gpus import UNKNOWN, GpuCount, GpuUse
 
@@ -24,6 +26,7 @@ DEVICES = {
         ("UUID",): FIRST,
         ("Name",): "Tesla P100-PCIE-16GB",
         ("EnforcedPowerLimit",): 250_000,
+        ("CudaComputeCapability",): (6, 0),
         ("UtilizationRates",): SimpleNamespace(gpu=87, memory=55),
         ("MemoryInfo", "v2"): SimpleNamespace(used=2**30, reserved=2**29),
         **SETTINGS,
@@ -87,9 +90,45 @@ def test_without_a_driver_there_are_no_gpus():
 def test_the_settings_of_gpus_are_read_and_the_library_is_closed():
     nvml = FakeNvml()
     first, second = gpus.query_driver(nvml).states
-    assert first == GpuState("Tesla P100-PCIE-16GB", "550.54.15", 1189.0, 1480.0, True, 250.0)
+    assert first == GpuState("Tesla P100-PCIE-16GB", "550.54.15", 1189.0, 1480.0, True, 250.0, "6.0")
     assert (second.name, second.power_limit_w, second.clock_mhz) == ("NVIDIA A100-SXM4-40GB", None, 1189.0)
+    assert second.compute_capability is None
     assert nvml.open == 0
+
+
+@pytest.mark.parametrize(
+    ("capability", "driver", "problems"),
+    [
+        ("6.0", "525.60.13", []),  # P100
+        ("10.0", "580.65", []),
+        (None, "", []),  # nothing is alleged of what is not known
+        (
+            "5.2",
+            "550.54",
+            ["compute capability 5.2: no code for it in TensorFlow 2.21 (from 6.0 on), NCCL 2.32 (from 6.0 on)"],
+        ),
+        (
+            "3.7",
+            "470.82.01",
+            [
+                "driver 470.82.01: TensorFlow 2.21, cuDNN and NCCL of CUDA 12 need 525.60 or newer",
+                "compute capability 3.7: no code for it in TensorFlow 2.21 (from 6.0 on), cuDNN 9.10 (from 5.0 on), "
+                "NCCL 2.32 (from 6.0 on)",
+            ],
+        ),
+    ],
+)
+def test_the_libraries_without_code_for_a_gpu_and_a_driver_that_is_too_old_are_named(capability, driver, problems):
+    assert gpus.problems(GpuState("GPU", driver, None, None, None, None, capability)) == problems
+
+
+def test_the_least_capabilities_are_those_of_the_versions_that_are_locked():
+    """Read from the code in the wheels of these versions; another version needs another look (docs/clusters.md)."""
+    packages = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
+    names = {"TensorFlow": "tensorflow", "cuDNN": "nvidia-cudnn-cu12", "NCCL": "nvidia-nccl-cu12"}
+    locked = {package["name"]: package["version"] for package in packages}
+    for name, version in (entry.split() for entry in gpus._LEAST_CAPABILITY):
+        assert locked[names[name]].startswith(f"{version}.")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from collections import namedtuple
 import pytest
 
 from common import affinity
+from record.schema import GpuState
 from tests.helpers import ROOT
 from tests.helpers.needs import needs
 from tests.helpers.programs import write_program
@@ -69,6 +70,7 @@ def test_only_sets_with_horovod_ask_for_a_compiler(packages, compiled):
 # Incomplete toolkits: nvcc without the headers of CUDA, and nvcc without the libraries to link.
 ONLY_NVCC = 'exec g++ -x c++ "$@"'
 NO_LIBRARIES = """
+[ "$1" = --version ] && exit
 case "$*" in *" -cudart "*) echo "/usr/bin/ld: cannot find -lcudart_static" >&2; exit 1;; esac
 for last; do :; done
 : > "$last"
@@ -96,6 +98,26 @@ def test_half_a_cuda_toolkit_is_refused_with_what_is_missing_and_how_to_get_it(m
     assert (check.name, check.state) == ("CUDA toolkit", doctor.FAILURE)
     assert re.fullmatch(problem, check.result)
     assert "NVIDIA's package cuda-toolkit-12-5" in check.fix
+
+
+WHOLE = """
+[ "$1" = --version ] || exit 0
+printf '%s\\n' 'nvcc: NVIDIA (R) Cuda compiler driver' 'Copyright (c) 2005-2025 NVIDIA Corporation'
+echo 'Cuda compilation tools, release RELEASE, V.1'
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("release", "state", "result"),
+    [("12.5", doctor.OK, r"nvcc 12\.5: .*/nvcc"), ("13.0", doctor.FAILURE, r"nvcc 13\.0: .*has to be 12.*")],
+)
+def test_the_release_of_nvcc_is_read_and_must_be_that_of_tensorflow(monkeypatch, tmp_path, release, state, result):
+    write_program(tmp_path / "nvcc", WHOLE.replace("RELEASE", release))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    check = doctor.check_cuda_toolkit()
+    assert check.state == state
+    assert re.fullmatch(result, check.result)
 
 
 @pytest.mark.slow
@@ -223,16 +245,35 @@ def test_the_command_needs_nothing_but_the_standard_library_and_refuses_impossib
     assert bool(done.stderr) == bool(problem)
 
 
-GPUS, FLAGS, ENERGY = (gpus, "names"), (host, "cpu_flags"), (counters, "why_no_energy")
+P100, K80 = (
+    [GpuState(name, "550.54", None, None, None, None, capability)]
+    for name, capability in (("P100", "6.0"), ("K80", "3.7"))
+)
+GPUS, FLAGS, ENERGY = (gpus, "query"), (host, "cpu_flags"), (counters, "why_no_energy")
 EMULATED = "fast: fp32; bf16 is emulated and slow: neither AVX512_BF16 nor AMX_BF16"
 
 
 @pytest.mark.parametrize(
     ("source", "value", "check", "state", "result", "fix"),
     [
-        (GPUS, ["P100"] * 2, lambda: doctor.check_gpus(2), doctor.OK, "2 seen by TensorFlow", ""),
-        (GPUS, ["P100"], lambda: doctor.check_gpus(0), doctor.WARNING, "P100, but TensorFlow sees none", "make DEVICE"),
+        (
+            GPUS,
+            P100 * 2,
+            lambda: doctor.check_gpus(2),
+            doctor.OK,
+            "2 seen by TensorFlow: P100 (6.0); driver 550.54",
+            "",
+        ),
+        (
+            GPUS,
+            P100,
+            lambda: doctor.check_gpus(0),
+            doctor.WARNING,
+            "P100 (6.0), but TensorFlow sees none",
+            "make DEVICE",
+        ),
         (GPUS, [], lambda: doctor.check_gpus(0), doctor.WARNING, "none: DEVICE=cpu only", "an NVIDIA"),
+        (GPUS, K80, lambda: doctor.check_gpus(1), doctor.FAILURE, f"K80: {gpus.problems(K80[0])[0]}", "a newer driver"),
         (FLAGS, ["avx2"], doctor.check_precisions, doctor.OK, EMULATED, ""),
         (FLAGS, ["avx512_bf16"], doctor.check_precisions, doctor.OK, "fast: fp32, bf16 (avx512_bf16)", ""),
         (ENERGY, None, doctor.check_energy, doctor.OK, "RAPL of 0 package(s)", ""),
@@ -241,7 +282,7 @@ EMULATED = "fast: fp32; bf16 is emulated and slow: neither AVX512_BF16 nor AMX_B
     ],
 )
 def test_the_hardware_of_the_machine_is_reported(monkeypatch, source, value, check, state, result, fix):
-    monkeypatch.setattr(*source, lambda: value)
+    monkeypatch.setattr(*source, lambda: gpus.Gpus(value) if source is GPUS else value)
     monkeypatch.setattr(counters, "energy_counters", list)
     check = check()
     assert (check.state, check.result) == (state, result)
