@@ -30,8 +30,10 @@ compilers) # build tools; they stay out of the final image
 
 environment) # TensorFlow, Horovod compiled for it, and the other packages, from the lock
     if [ "$variant" = cuda ]; then
-        cuda=$(echo $toolkit/usr/local/cuda-12*)
-        [ -x "$cuda/bin/nvcc" ] || { echo "no nvcc in $cuda: set TOOLKIT to an image with the CUDA toolkit" >&2; exit 1; }
+        # The newest CUDA 12. NVIDIA's images have links to it, too, as cuda-12, which lead out of the mounted folder.
+        cuda=$(ls $toolkit/usr/local/cuda-12.*/bin/nvcc 2>/dev/null | sort -V | tail -n 1)
+        cuda=${cuda%/bin/nvcc}
+        [ "$cuda" ] || { echo "no cuda-12.*/bin/nvcc in $toolkit/usr/local: set TOOLKIT to an image with CUDA 12" >&2; exit 1; }
         export PATH="$cuda/bin:$PATH" CUDAToolkit_ROOT="$cuda"
     fi
     mpich=''

@@ -60,6 +60,39 @@ def test_only_cuda_is_compiled_with_a_toolkit(monkeypatch):
     assert build.plan("cuda", None).toolkit == build.TOOLKIT
 
 
+# What a CUDA toolkit is compiled with, in an image with these folders of /usr/local: NVIDIA's links lead to
+# /etc/alternatives, which is not that of the image that is being built.
+LAYOUTS = [
+    (["cuda-12.5"], "cuda-12.5"),
+    (["cuda-12.5", "cuda-12.10", "cuda-13.0"], "cuda-12.10"),
+    (["cuda-11.8", "cuda-13.0"], None),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("folders", "used"), LAYOUTS)
+def test_the_newest_cuda_12_of_a_toolkit_image_compiles_horovod(tmp_path, folders, used):
+    local = tmp_path / "toolkit/usr/local"
+    for folder in folders:
+        write_program(local / folder / "bin/nvcc", "")
+        (local / folder / "targets/x86_64-linux/include").mkdir(parents=True)
+        (local / folder / "include").symlink_to("targets/x86_64-linux/include")
+    for link in ("cuda", "cuda-12"):
+        (local / link).symlink_to(f"/etc/alternatives/{link}")
+    text = (build.ROOT / "containers/install.sh").read_text()
+    for name in ("kit", "venv"):
+        text = text.replace(f"{name}=/opt/{name}", f"{name}={tmp_path}/{name}")
+    install = write_program(tmp_path / "install.sh", text.replace("toolkit=/toolkit", f"toolkit={tmp_path}/toolkit"))
+    write_program(tmp_path / "kit/requirements/setup.sh", f'echo "${{PATH%%:*}} $CUDAToolkit_ROOT" >{tmp_path}/used')
+    write_program(tmp_path / "venv/uv/bin/uv", "mkdir -p lib")
+    done = subprocess.run([install, "environment", "cuda"], cwd=tmp_path / "venv", capture_output=True, text=True)
+    if used:
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "used").read_text().split() == [f"{local}/{used}/bin", f"{local}/{used}"]
+    else:
+        assert done.stderr == f"no cuda-12.*/bin/nvcc in {local}: set TOOLKIT to an image with CUDA 12\n"
+
+
 def test_a_sif_from_an_oci_image_needs_no_arguments():
     command = build.sif_command("apptainer", BUILD, "docker-archive:x.tar", [])
     assert command == ["apptainer", "build", "--force", str(build.IMAGES / "kit-cpu.sif"), "docker-archive:x.tar"]
