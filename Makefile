@@ -78,10 +78,11 @@ export $(1)
 endef
 $(foreach name,$(VARIABLES),$(if $(filter-out undefined,$(origin $(name))),$(eval $(call text,$(name)))))
 
-# Settings of other programs: the Python of a module system and its packages (a user's program may need them), pip.conf
-# with user = true, an encoding in which not every name can be written; and no bytecode, without which each rank needs 11
-# instead of 4 s to import TensorFlow.
-unexport PYTHONHOME PYTHONDONTWRITEBYTECODE $(if $(filter scaling,$(MAKECMDGOALS)),,PYTHONPATH)
+# Settings of other programs: of Python those of a module system, and all that change how it runs (without bytecode each
+# rank needs 11 instead of 4 s to import TensorFlow), but for a user's program its packages; pip.conf with user = true;
+# an encoding in which not every name can be written.
+KEPT := PYTHON PYTHONNOUSERSITE PYTHONPYCACHEPREFIX PYTHONUNBUFFERED $(if $(filter scaling,$(MAKECMDGOALS)),PYTHONPATH)
+unexport $(filter-out $(KEPT),$(filter PYTHON%,$(.VARIABLES)))
 export PIP_USER := 0
 export PYTHONUTF8 := 1
 

@@ -173,6 +173,10 @@ OTHERS = {
     "LC_ALL": "POSIX",
     "PYTHONUTF8": "0",
     "PYTHONCOERCECLOCALE": "0",
+    "PYTHONOPTIMIZE": "2",  # removes docstrings, of which the help of commands is made
+    "PYTHONINSPECT": "1",
+    "PYTHONHASHSEED": "abc",
+    "PYTHONSAFEPATH": "1",
 }
 
 
@@ -180,7 +184,7 @@ def test_set_up_gets_no_setting_of_another_program(kit, monkeypatch):
     for name, value in OTHERS.items():
         monkeypatch.setenv(name, value)
     [_, set_up], *_ = commands(kit, "summary")
-    assert not {"PYTHONHOME", "PYTHONPATH"} & set_up.keys()
+    assert {name for name in OTHERS if name.startswith("PYTHON")} & set_up.keys() == {"PYTHONUTF8"}
     assert (set_up["PIP_USER"], set_up["PYTHONUTF8"]) == ("0", "1")
     *_, [_, launch] = commands(kit, "scaling", "COMMAND=./solver")
     assert launch["PYTHONPATH"] == OTHERS["PYTHONPATH"]  # the user's program may need it
