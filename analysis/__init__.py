@@ -4,6 +4,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+from common.installed import require
+
+require("pandas")
+
 PUBLISHED = Path(__file__).parent / "published"  # the numbers that the reports print
 
 
