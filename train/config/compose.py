@@ -7,8 +7,10 @@ import functools
 import importlib.util
 import itertools
 import mmap
+import os
 import pickle
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from functools import cached_property
@@ -90,18 +92,20 @@ def _choose(name: str, values: dict[str, Any], otherwise: Any) -> Any:
 
 
 @functools.cache
-def _controllers_built_in() -> str:
-    """Return the controllers of the installed Horovod: "gloo,mpi" or "gloo"; both without one, for a container.
+def _controllers_built_in(container: str) -> str:
+    """Return the controllers of Horovod: "gloo,mpi" or "gloo"; both in a container, whose image has both.
 
-    Asking Horovod would load TensorFlow, so this searches Horovod's library for the name of the MPI library.
+    Asking Horovod would load TensorFlow, so this searches its library for the name of the MPI library. Before the
+    set-up there is none: those that it will be compiled with.
     """
+    if container != "none":
+        return "gloo,mpi"
     package = importlib.util.find_spec("horovod")
     folders = (package.submodule_search_locations or []) if package else []
     for library in [path for folder in folders for path in Path(folder, "tensorflow").glob("mpi_lib*.so")]:
         with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            if text.find(b"libmpi.so") < 0:
-                return "gloo"
-    return "gloo,mpi"
+            return "gloo" if text.find(b"libmpi.so") < 0 else "gloo,mpi"
+    return "gloo,mpi" if shutil.which("mpicc") and os.environ.get("HOROVOD_WITHOUT_MPI") != "1" else "gloo"
 
 
 for _resolver in (_choose, _up_to, _divisors, _threads_with_a_core_free, _controllers_built_in):
