@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import mpi
 from tests.helpers.kit import QUICK, TIMEOUT_S, in_phase, records, run, start, succeed, wait_for
-from tests.helpers.needs import needs
 
 pytestmark = pytest.mark.end_to_end
 
@@ -16,8 +16,9 @@ SHORT = (*TRAIN, "measure.timed_steps=2")
 DIGITS = ("model=digits_plain", "dataset=digits", "batch_per_rank=16", "nodes=2")
 
 
-@needs("mpirun")
 def test_two_ranks_of_mpirun_write_one_record(tmp_path: Path):
+    if reason := mpi.missing():
+        pytest.skip(reason)
     launcher = ("mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2")
     succeed(*launcher, *SHORT, f"results={tmp_path}", "nodes=2")
     (record,) = records(tmp_path)
