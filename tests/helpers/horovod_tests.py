@@ -68,7 +68,8 @@ def run(file: Path, controller: str) -> Counter[str]:
     }
     with tempfile.TemporaryDirectory() as folder:
         command = [*_launcher(controller, environment), sys.executable, "-c", _RANK, str(file), folder]
-        subprocess.run(command, env=environment, stdout=sys.stderr)
+        # Not in the kit's folder: Horovod's tests have a module `common`, too.
+        subprocess.run(command, env=environment, stdout=sys.stderr, cwd=folder)
         reports = [path.read_text() for path in Path(folder).glob("*.xml")]
     return results(reports) + Counter(failed=_RANKS - len(reports))
 
