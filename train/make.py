@@ -160,7 +160,7 @@ _SIMPLE = {
     "reference": ("analysis reference", ("EXPERIMENT", "SINCE", "WITHIN", "FORCE", "RESULTS"), ("NAME",)),
     "release": ("train.tools.release", (), ()),
     "report": ("analysis report", ("RESULTS",), ()),
-    "summary": ("analysis summary --draw", ("ALL_ROUNDS", "RESULTS"), ("EXPERIMENT", "weak_scaling")),
+    "summary": ("analysis summary --draw", ("ALL_ROUNDS", "FORMAT", "RESULTS"), ("EXPERIMENT", "weak_scaling")),
     "status": ("train.launch.status", (), ("RESULTS", "results")),
     "table": ("analysis table", ("COLUMNS",), ("FILE",)),
     "tables": ("analysis tables", (), ()),

@@ -111,8 +111,8 @@ def figure_printer(options: argparse.Namespace) -> Callable[[str], None]:
 
 
 def notes_stream(options: argparse.Namespace) -> TextIO:
-    """Return the stream for notes on the result: with --format json standard output holds the document alone."""
-    return sys.stderr if options.format == "json" else sys.stdout
+    """Return the stream for notes on the result: but for --format text, standard output holds the document alone."""
+    return sys.stdout if options.format == "text" else sys.stderr
 
 
 def print_notices(study: Study, failed: Iterable[Notice] = (), experiment: str | None = None) -> None:

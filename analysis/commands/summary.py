@@ -1,6 +1,7 @@
 """`summary`: what one experiment measured; `tune`: its arms ranked, and the fastest as a file of conf/system."""
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from analysis.commands import arguments
 from analysis.diagnose.split import split_curves
 from analysis.diagnose.text import largest_losses
 from analysis.documents import Document, about
-from analysis.experiments import allreduce, arms, equivalence, summary
+from analysis.experiments import allreduce, arms, equivalence, exports, summary
 from analysis.experiments.arms import RankedContest
 from analysis.study import Study
 from analysis.table import controls
@@ -24,7 +25,8 @@ from record.run_files import write_once
 
 
 def declare_summary(parser: argparse.ArgumentParser) -> None:
-    arguments.add(parser, "experiment", "--format")
+    arguments.add(parser, "experiment")
+    arguments.add(parser, "--format", choices=("text", "json", *exports.FORMATS))
     parser.add_argument("--brief", action="store_true", help="only speedups over the nodes")
     parser.add_argument(
         "--all-rounds", action="store_true", help="also those that other processes disturbed: they do not count else"
@@ -39,6 +41,11 @@ def run_summary(options: argparse.Namespace) -> int:
     rows = arguments.experiment_rows(options, study)
     if options.format == "json":
         print(documents.text(summary.answer(rows)))
+    elif options.format in exports.FORMATS:
+        if rows["quantity"].eq("allreduce_s").any():
+            raise TableError(f"--format {options.format}: it takes points that train, not allreduces; give json")
+        document = json.loads(documents.text(summary.answer(rows)))
+        print(exports.FORMATS[options.format](document), end="")
     else:
         speedups = summary.speedup_rows(rows) if options.brief else pd.DataFrame()
         paragraphs = _paragraphs(rows) if speedups.empty else _brief(study, rows, speedups)

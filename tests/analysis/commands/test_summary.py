@@ -107,3 +107,10 @@ def test_disturbed_rounds_are_left_out_unless_all_are_wanted_and_the_summary_say
     assert two_nodes["speedup_throughput"]["low"] == pytest.approx(1.25)
     assert with_them["images_per_s"]["value"] < two_nodes["images_per_s"]["value"]
     assert "left out" not in summary("weak_scaling", "--all-rounds").out
+
+
+def test_other_tools_get_the_points_alone(results, summary):
+    results.add(experiment="weak_scaling", nodes=1)
+    output = summary("weak_scaling", "--format", "openmetrics").out
+    assert output.startswith("# TYPE kit_images_per_s gauge\n")
+    assert output.endswith("\n# EOF\n")
