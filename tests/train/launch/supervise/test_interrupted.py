@@ -45,7 +45,7 @@ def test_the_next_start_writes_a_record_of_what_was_measured(tmp_path: Path):
     assert (record.status, record.failure.reason) == ("failed", "interrupted: its launcher ended without a record")
     assert (record.failure.phase, [rank.step_times_s for rank in record.ranks]) == ("timed", [[0.0025, 0.0025]] * 2)
     assert faults(record) == []
-    assert [f.rule for f in verify(on_disk([str(folder / "record.json")])) if f.severity != "note"] == []
+    assert [f.rule for f in verify(on_disk([str(folder / "record.json")])).findings if f.severity != "note"] == []
     assert not protocol.secret_folder(folder).exists()
     names = [home / "r0 (copy)", folder / "rank-0.vm.1 (copy).jsonl"]
     left_alone = "the kit gives no such name; it is left alone, and nothing in it counts"
