@@ -22,7 +22,7 @@ from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
     wall_times,
 )
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
-from analysis.audit.launches import Launch, launch
+from analysis.audit.launches import Launch, covered, launch
 from analysis.finding import SEVERITIES, Finding, Severity
 from analysis.study import Study
 from analysis.user_table.table import UserTable
@@ -70,9 +70,10 @@ def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
         for name, check in RECORD_RULES.items():
             findings[run.experiment, name] += check(run, path)
         launches[run.experiment].append(launch(run, path))
-    for group in filter(
-        None, findings.values()
-    ):  # the worst of one rule in one experiment, and how many more there are
+    for (experiment_name, _), group in findings.items():  # the worst of one rule, and how many more there are
+        if not group:
+            continue
+        group = [covered(launches[experiment_name], each) for each in group]
         worst = min(group, key=lambda finding: (SEVERITIES.index(finding.severity), -abs(finding.off or 0)))
         yield worst if len(group) == 1 else replace(worst, place=f"{worst.place}, and {len(group) - 1} more runs")
     for experiment in launches.values():

@@ -43,7 +43,7 @@ def _clock_mhz(host: Host) -> float:
     return (host.state.frequency_max_mhz or 0.0) if host.state else 0.0
 
 
-def _host_differences(one: Host, other: Host) -> Iterator[Difference]:
+def _host_differences(one: Host, other: Host, alike: bool) -> Iterator[Difference]:
     """Yield what differs, first the facts of which each makes another machine.
 
     Amounts are alike up to 2 %: kernels reserve some memory, and report clocks in other digits at each start.
@@ -52,7 +52,7 @@ def _host_differences(one: Host, other: Host) -> Iterator[Difference]:
         if fact != other_fact:
             yield Difference("serious", fact, other_fact)
     if _apart(one.cores, other.cores):
-        yield Difference("serious", f"{one.cores} cores", f"{other.cores} cores")
+        yield Difference("note" if alike else "serious", f"{one.cores} cores", f"{other.cores} cores")
     clocks = _clock_mhz(one), _clock_mhz(other)
     if all(clocks) and _apart(*clocks):
         yield Difference("warning", f"{clocks[0]:.0f} MHz", f"{clocks[1]:.0f} MHz")
@@ -70,18 +70,26 @@ def _apart(one: float, other: float) -> bool:
 Machine = tuple[Host, ...]  # a host of each kind of a job; empty: not recorded
 
 
-def kinds(environment: Environment | None) -> Machine:
-    """Return a host of each kind of a job, in a fixed order."""
+def kinds(environment: Environment | None, notes: bool = False, alike: bool = False) -> Machine:
+    """Return a host of each kind of a job, in a fixed order.
+
+    notes: a difference that is a note makes another kind. alike: as for `differences`.
+    """
     distinct: list[Host] = []
     hosts = environment.hosts if environment else []
     for host in sorted(hosts, key=lambda host: (_facts(host), host.cores, host.memory_bytes, host.kernel)):
-        if all(differences((host,), (known,)) for known in distinct):
+        between = [differences((host,), (known,), alike) for known in distinct]
+        if all(each and (notes or worst(each) != "note") for each in between):
             distinct.append(host)
     return tuple(distinct)
 
 
-def differences(one: Machine, other: Machine) -> list[Difference]:
-    """Return what differs between the machines of two jobs."""
+def differences(one: Machine, other: Machine, alike: bool = False) -> list[Difference]:
+    """Return what differs between the machines of two jobs.
+
+    alike: each rank is bound to as many cores, so that more cores of a host are a note.
+    """
     if len(one) != len(other):
         return [Difference("serious", *(f"{len(each) or 'unknown'} kinds of hosts" for each in (one, other)))]
-    return [each for host, other_host in zip(one, other, strict=True) for each in _host_differences(host, other_host)]
+    pairs = zip(one, other, strict=True)
+    return [each for host, other_host in pairs for each in _host_differences(host, other_host, alike)]

@@ -1,6 +1,6 @@
 """A launch as the audit compares it with others, and the rules between the launches of an experiment."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -51,10 +51,12 @@ class Launch:
 
 def launch(run: RunRecord, path: str) -> Launch:
     """Return a complete record as a `Launch`, which rules compare."""
-    machine, cores = hosts.kinds(run.environment), _cores_per_rank(run)
+    cores = _cores_per_rank(run)
+    machine = hosts.kinds(run.environment, alike=len(cores) == 1)
     return Launch(path, replace(run, ranks=[]), machine, cores, throughput(run), ratios(run), _lacks(run))
 
 
+_COUNTERS = "the kernel's counters of cores (other_load, stolen_time)"
 _LIMITS = "measured limits (beyond_limits)"
 
 
@@ -63,7 +65,7 @@ def _lacks(run: RunRecord) -> tuple[str, ...]:
     spans = [span for rank in run.ranks for span in timed_spans(rank)]
     hosts_of_job = run.environment.hosts if run.environment else []
     has = {
-        "the kernel's counters of cores (other_load, stolen_time)": bool(spans),
+        _COUNTERS: bool(spans),
         "clocks of cores (clocks_fell)": any(span.frequency_mhz is not None for span in spans),
         "the state of hosts (slow_clocks)": bool(hosts_of_job) and all(host.state for host in hosts_of_job),
         _LIMITS: any(rank.matrix_products or rank.transfers for rank in run.ranks),
@@ -163,6 +165,18 @@ def launches_apart(runs: list[Launch]) -> Iterator[Finding]:
             yield finding(slow.path, grade, stated, follows, off, meaning)
 
 
+def covered(runs: list[Launch], drift: Finding) -> Finding:
+    """Return the drift of an arm as a note if three launches show how they vary, and it has no counters of cores.
+
+    Other findings are returned as they are.
+    """
+    curve = next((curve for curve in _curves_in_rounds(runs) for run in curve if run.path == drift.place), [])
+    lacking = any(run.path == drift.place and _COUNTERS in run.lacks for run in curve)
+    if drift.rule != "arm_drift" or len(curve) < _ENOUGH_LAUNCHES or not lacking:
+        return drift
+    return replace(drift, severity="note", meaning="The interval of the launches covers it; what drifted is not known.")
+
+
 @rule(EXPERIMENT_RULES)
 def few_rounds(runs: list[Launch]) -> Iterator[Finding]:
     """Report a curve whose launches together have so few rounds that no interval can be given."""
@@ -180,16 +194,26 @@ def unequal_machines(runs: list[Launch]) -> Iterator[Finding]:
 
     The fewest are named: without them the others would have as many points and repeats as were planned.
     """
+    by_difference: dict[str, list[tuple[list[Launch], list[Launch], list[hosts.Difference]]]] = defaultdict(list)
     for launches in grouped(runs, lambda run: run.curve).values():
         usual, *others = sorted(_by_machine(launches), key=len, reverse=True)
         for deviating in others:
-            record = deviating[0].record
-            more = f", and {len(deviating) - 1} more runs" if len(deviating) > 1 else ""
-            differences = hosts.differences(deviating[0].machine, usual[0].machine)
-            grade = hosts.worst(differences)
-            stated = f"{record.point} r{record.repeat} on {', '.join(each.one for each in differences)}"
-            follows = f"{', '.join(each.other for each in differences)}, as {len(usual)} other runs"
-            yield finding(deviating[0].path + more, grade, stated, follows, None, _MACHINE_MEANING[grade])
+            differences = _machine_differences(deviating[0], usual[0])
+            by_difference[str(differences)].append((deviating, usual, differences))
+    for groups in by_difference.values():  # one finding a machine, not a curve
+        deviating, usual, differences = groups[0]
+        record, number = deviating[0].record, sum(len(runs) for runs, *_ in groups)
+        more = f", and {number - 1} more runs" if number > 1 else ""
+        grade = hosts.worst(differences)
+        stated = f"{record.point} r{record.repeat} on {', '.join(each.one for each in differences)}"
+        follows = f"{', '.join(each.other for each in differences)}, as {len(usual)} other runs"
+        yield finding(deviating[0].path + more, grade, stated, follows, None, _MACHINE_MEANING[grade])
+
+
+def _machine_differences(one: Launch, other: Launch) -> list[hosts.Difference]:
+    """Return what differs between the machines of two launches."""
+    alike = bool(one.cores_per_rank) and one.cores_per_rank == other.cores_per_rank
+    return hosts.differences(one.machine, other.machine, alike)
 
 
 _MACHINE_MEANING: dict[Severity, str] = {
@@ -203,7 +227,7 @@ def _by_machine(runs: list[Launch]) -> list[list[Launch]]:
     """Return launches grouped by machines between which nothing differs, in their order."""
     groups: list[list[Launch]] = []
     for run in runs:
-        group = next((each for each in groups if not hosts.differences(each[0].machine, run.machine)), None)
+        group = next((each for each in groups if not _machine_differences(each[0], run)), None)
         if group is None:
             groups.append(group := [])
         group.append(run)
@@ -212,6 +236,7 @@ def _by_machine(runs: list[Launch]) -> list[list[Launch]]:
 
 # A commit may change files that no run uses, and the digest of train/ and conf/ changes with a comment.
 _SOFTWARE: dict[str, Severity] = {"git commit": "note", "digest of the code": "warning"}
+_PATCHES_ALIKE = ("python", "numpy")  # a patch level changes no speed that a rule could name
 _LIBRARIES = ("MPI", "NCCL")  # which launches without Horovod do not load
 _FILE = "file "  # of a user's program, of which each size may name others
 
@@ -237,7 +262,7 @@ def _software_severity(name: str, versions: list[str]) -> Severity:
         digests = [version.startswith("sha256:") for version in versions if version != "none"]
         if sum(digests) <= 1 and len(digests) - sum(digests) <= 1:  # one digest, one name: it may be one image
             return "note"
-    if name == "python" and all(hosts.same_minor(versions[0], version) for version in versions):
+    if name in _PATCHES_ALIKE and all(hosts.same_minor(versions[0], version) for version in versions):
         return "note"
     return _SOFTWARE.get(name, "warning" if name.startswith(_FILE) else "serious")
 

@@ -100,8 +100,9 @@ def unequal_hosts(run: RunRecord, path: str) -> Iterator[Finding]:
 
     Another patch level of the kernel, or another amount of memory, is a note.
     """
-    machine = hosts.kinds(run.environment)
-    differences = [each for kind in machine[1:] for each in hosts.differences(machine[:1], (kind,))]
+    alike = len({len(rank.cores) // rank.workers for rank in run.ranks}) == 1
+    machine = hosts.kinds(run.environment, notes=True, alike=alike)
+    differences = [each for kind in machine[1:] for each in hosts.differences(machine[:1], (kind,), alike)]
     if differences and run.environment:
         stated = f"{len(run.environment.hosts)} hosts of {len(machine)} kinds"
         pairs = "; ".join(dict.fromkeys(f"{each.one} and {each.other}" for each in differences))

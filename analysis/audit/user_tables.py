@@ -11,6 +11,7 @@ import pandas as pd
 from analysis import metrics
 from analysis.audit.curves import beyond_ideal
 from analysis.audit.findings import Rule, finding, graded, rule
+from analysis.audit.identities import BATCHES, Identity, checkable, contradictions, stated_columns
 from analysis.curves import ranks_in_words
 from analysis.finding import Finding, Severity
 from analysis.thresholds import limit
@@ -20,20 +21,20 @@ from analysis.user_table.table import UserTable
 
 RUN_RULES: dict[str, Rule] = {}
 DEVICES, MODELS = (Path(__file__).with_name(name) for name in ("devices.csv", "models.csv"))
-BATCHES = {"batch_per_rank": "the batch of a rank", "global_batch": "the global batch"}
 TIMES = ("wall_s", "job_s", "epoch_s", "step_s")
 CONDITIONS = ("gpu", "machine", "precision", "dataset", "framework")
 _IMAGES = ("", "images", "samples")
 _WINOGRAD = 2.25  # times fewer multiplications of a 3x3 convolution (Lavin and Gray, CVPR'16)
 
 
-def _stated(table: UserTable) -> set[str]:
-    """Return the columns that the file has itself and whose meaning it states."""
-    return {reading.name for reading in table.readings if not (reading.why and reading.name in BATCHES)}
-
-
 def _at(run: pd.Series) -> str:
     return f"{run['place']}: {ranks_in_words(float(run['ranks']))}"
+
+
+@rule(RUN_RULES)
+def contradiction(table: UserTable) -> Iterator[Finding]:
+    """Report a number that contradicts others of its run: `identities.IDENTITIES` lists what follows from what."""
+    return contradictions(table)
 
 
 @rule(RUN_RULES)
@@ -43,16 +44,16 @@ def rate_times_time(table: UserTable) -> Iterator[Finding]:
     Over a step these are the global batch; over a wall time at least the images of the run; over an epoch as many at
     each number of ranks of a curve.
     """
-    runs, stated = table.runs, _stated(table)
-    if not stated & {"images_per_s", "images_per_s_per_rank"} or not set(runs["work"]) <= {*_IMAGES}:
+    runs, names = table.runs, stated_columns(table)
+    if not names & {"images_per_s", "images_per_s_per_rank"} or not set(runs["work"]) <= {*_IMAGES}:
         return
-    if {"step_s"} <= stated and stated & {*BATCHES}:
+    if {"step_s"} <= names and names & {*BATCHES}:
         rows = runs[(runs["batch_per_rank"] * runs["ranks"]).eq(runs["global_batch"])]  # others accumulate gradients
         yield from _misfits(rows, "step_s", rows["global_batch"], "images in a step, the global batch")
-    if {"wall_s", "images"} <= stated:
+    if {"wall_s", "images"} <= names:
         fewer = runs[runs["images_per_s"] * runs["wall_s"] < runs["images"]]
         yield from _misfits(fewer, "wall_s", fewer["images"], "images or more")
-    if "epoch_s" in stated:
+    if "epoch_s" in names:
         for curve in rates.curves(runs):
             rows = curve[curve["images_per_s"].gt(0) & curve["epoch_s"].gt(0)].sort_values("ranks", kind="stable")
             first = float((rows["images_per_s"] * rows["epoch_s"]).iloc[0]) if len(rows) else 0.0
@@ -92,7 +93,7 @@ def speedup_from_times(table: UserTable) -> Iterator[Finding]:
     It is that of the base x time of the base / time, of equal work in all; or x ranks, of equal work for each. Bases
     are the run on fewest ranks of its curve, and any stated as 1. Tables with rates are left to `stated_speedup`.
     """
-    times = [name for name in TIMES if name in _stated(table)]
+    times = [name for name in TIMES if name in stated_columns(table)]
     for name in ("speedup", "efficiency"):
         if name not in table.runs or "images_per_s" in table.runs:
             continue
@@ -192,8 +193,8 @@ def different_conditions(table: UserTable) -> Iterator[Finding]:
     The base is the run of the same model whose speedup is stated as 1, if the run's own conditions have none. Batches
     differ if both that of a rank and that of all ranks differ.
     """
-    runs, stated = table.runs, _stated(table)
-    if "speedup" not in stated:
+    runs, names = table.runs, stated_columns(table)
+    if "speedup" not in names:
         return
     conditions = [name for name in CONDITIONS if name in runs]
     others = [name for name in TEXT if name in runs and name not in conditions]
@@ -205,7 +206,7 @@ def different_conditions(table: UserTable) -> Iterator[Finding]:
                 continue
             base = (bases if own_bases.empty else own_bases).iloc[0]
             differ = [name for name in conditions if base[name] != run[name]] if own_bases.empty else []
-            both = stated & {*BATCHES} and pd.notna(run[[*BATCHES]]).all() and own_bases["ranks"].ne(run["ranks"]).any()
+            both = names & {*BATCHES} and pd.notna(run[[*BATCHES]]).all() and own_bases["ranks"].ne(run["ranks"]).any()
             if both and all((own_bases[name].notna() & own_bases[name].ne(run[name])).all() for name in BATCHES):
                 differ += [*BATCHES]
             if differ:
@@ -223,7 +224,7 @@ def weak_or_strong(table: UserTable) -> Iterator[Finding]:
     batch are left out.
     """
     runs = table.runs
-    if not _stated(table) & {*BATCHES} or not {*BATCHES} <= {*runs}:
+    if not stated_columns(table) & {*BATCHES} or not {*BATCHES} <= {*runs}:
         return
     for reading in table.readings:
         scaling = re.search(r"\b(strong|weak)[ -]scaling\b", reading.text, re.I)
@@ -283,10 +284,10 @@ def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
     if table.published is None and tidy["repeat"].isna().all():
         margin = limit("single_runs")
         notes.append(f"each point was measured once: without repeats, differences of up to {margin:.0%} may be noise")
-    return tidy, [*notes, *_rules(tidy, table.runs)]
+    return tidy, [*notes, *_rules(tidy, table.runs, checkable(table))]
 
 
-def _rules(tidy: pd.DataFrame, runs: pd.DataFrame) -> Iterator[str]:
+def _rules(tidy: pd.DataFrame, runs: pd.DataFrame, identities: list[Identity]) -> Iterator[str]:
     """Yield notes on which rules over a study could not run, with what they lack, and which ran."""
     quantities, columns = set(tidy["quantity"]), {*map(str, runs)}
     ran, missing = [], []
@@ -300,3 +301,5 @@ def _rules(tidy: pd.DataFrame, runs: pd.DataFrame) -> Iterator[str]:
     if missing:
         yield f"rules that could not run: {', '.join(missing)}"
     yield f"rules that ran: {', '.join(ran) or 'none'}"
+    if identities:
+        yield f"identities that were checked: {', '.join(identity.text for identity in identities)}"

@@ -31,7 +31,7 @@ def tidy(runs: pd.DataFrame, rounding: pd.DataFrame, stated: Collection[str], pa
     identity = _identity(runs)
     parts = [pd.DataFrame()]
     for name, (quantity, kind) in quantities.items():
-        if name not in runs or (values := _own_base(runs, name).dropna()).empty:
+        if name not in runs or (values := own_base(runs, name).dropna()).empty:
             continue
         rows = identity.loc[values.index].assign(quantity=quantity, value=values, kind=kind)
         unit = schema.QUANTITIES[quantity].unit
@@ -42,16 +42,30 @@ def tidy(runs: pd.DataFrame, rounding: pd.DataFrame, stated: Collection[str], pa
     return schema.check(rows.reindex(columns=[column.name for column in schema.COLUMNS]), path)
 
 
-def _own_base(runs: pd.DataFrame, name: str) -> pd.Series:
-    """Return a column; for stated ratios, without curves whose run on fewest ranks does not state 1."""
+def own_base(runs: pd.DataFrame, name: str) -> pd.Series:
+    """Return a column; of stated ratios only those whose base, the run on fewest ranks of its batch, states 1."""
     if name not in ("speedup", "efficiency"):
         return runs[name]
     stated = runs[name]
     for curve in curves(runs):
-        base = curve.loc[curve["ranks"].eq(curve["ranks"].min()), name]
-        if (base - 1).abs().min() > 0.01:
+        first = curve["ranks"].eq(curve["ranks"].min())
+        if (curve.loc[first, name] - 1).abs().min() > 0.01:
             stated = stated.drop(curve.index)
+            continue
+        for index, run in curve.iterrows():
+            if (base := _fewest(curve, run)) is not None and (base[name] - 1).abs().min() > 0.01:
+                stated = stated.drop(index)
     return stated
+
+
+def _fewest(curve: pd.DataFrame, run: pd.Series) -> pd.DataFrame | None:
+    """Return the runs on fewest ranks with the batch of a rank of a run, else with its batch of all; None without."""
+    for batch in ("batch_per_rank", "global_batch"):
+        if batch in curve and pd.notna(run[batch]):
+            same = curve[curve[batch].eq(run[batch])]
+            if same["ranks"].min() < run["ranks"] or (same["ranks"].eq(run["ranks"]).all() and batch == "global_batch"):
+                return same[same["ranks"].eq(same["ranks"].min())]
+    return None
 
 
 def settings(runs: pd.DataFrame) -> pd.Series:

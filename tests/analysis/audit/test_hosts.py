@@ -38,7 +38,7 @@ def test_rounding_makes_no_other_machine(other):
         (replace(HOST, kernel="6.8.0-1"), "warning", ("kernel 6.1.0-13-amd64", "kernel 6.8.0-1")),
         (replace(HOST, memory_bytes=int(240 * GIB)), "note", ("251.5 GiB", "240.0 GiB")),
         (with_clock(2900.0), "warning", ("3675 MHz", "2900 MHz")),
-        (replace(HOST, cores=64), "serious", ("128 cores", "64 cores")),
+        (replace(HOST, cores=64), "note", ("128 cores", "64 cores")),  # each rank is bound to as many
         (replace(HOST, cpu_model="Xeon"), "serious", (HOST.cpu_model, "Xeon")),
         (replace(HOST, gpus=["Tesla P100"]), "serious", ("no GPU", "Tesla P100")),
     ],
@@ -57,6 +57,28 @@ def test_a_fact_of_a_host_that_differs_is_named_with_both_values(other, severity
     assert (between.severity, between.place) == (severity, "p2")
     assert between.stated == f"resnet50_nodes=1 r2 on {values[1]}"
     assert between.follows == f"{values[0]}, as 2 other runs"
+
+
+@pytest.mark.parametrize("other", [replace(HOST, kernel="6.1.0-15-amd64"), replace(HOST, memory_bytes=int(240 * GIB))])
+def test_a_note_between_the_hosts_of_a_job_makes_no_other_machine_and_is_named_once(other):
+    """A base on one of two hosts, and jobs on both, of two models."""
+    runs = [make_record(model=model, nodes=nodes) for model in ("resnet50", "vgg16") for nodes in (1, 2)]
+    for run in runs:
+        run.environment.hosts = [HOST, other][: run.config["nodes"]]
+        run.swept = {"model": run.config["model"]["name"], "nodes": run.config["nodes"]}
+    found = [*EXPERIMENT_RULES["unequal_machines"]([launch(run, "p") for run in runs])]
+    assert [finding.severity for finding in found] in ([], ["note"])
+    (within,) = RECORD_RULES["unequal_hosts"](runs[1], "p")
+    assert within.severity == "note"
+
+
+def test_one_machine_that_differs_in_two_curves_is_one_finding():
+    runs = [make_record(model=model, repeat=repeat) for model in ("resnet50", "vgg16") for repeat in range(3)]
+    for run in runs:
+        run.environment.hosts = [replace(HOST, cpu_model="Xeon") if run.repeat == 2 else HOST]
+        run.swept = {"model": run.config["model"]["name"], "nodes": 1}
+    (found,) = EXPERIMENT_RULES["unequal_machines"]([launch(run, "p") for run in runs])
+    assert (found.severity, found.place) == ("serious", "p, and 1 more runs")
 
 
 def software(**changes):

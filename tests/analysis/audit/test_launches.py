@@ -93,3 +93,14 @@ def test_a_rule_that_fires_for_many_runs_is_one_finding():
         runs[-1][1].ranks[0].step_times_s = [slow_s] * 3 + [1.0] * 27
     drift = [finding for finding in audit.run_findings(runs) if finding.rule == "warm_up_drift"]
     assert [finding.place for finding in drift] == ["r2, and 2 more runs"]
+
+
+def test_a_drift_without_counters_is_a_note_where_three_launches_cover_it():
+    drifting = [(1.0, 1.0 + 0.02 * number, 1.0) for number in range(12)]
+
+    def severities(launches):
+        runs = [(f"p{repeat}", make_rounds(drifting, repeat=repeat)) for repeat in range(launches)]
+        return {finding.severity for finding in audit.run_findings(runs) if finding.rule == "arm_drift"}
+
+    assert severities(1) == severities(2) == {"serious"}
+    assert severities(3) == {"note"}
