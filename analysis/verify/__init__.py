@@ -70,12 +70,13 @@ def verify(points: Iterable[Point]) -> Verification:
 def _experiment(experiment: str, points: Iterable[Point]) -> Verification:
     made, result, no_ledger = Launches(), Verification(), 0
     for point in points:
-        records = _records(point, made)
+        records, compared = _records(point, made)
         launches.add_assignments(point, made)
         try:
             findings = [*launches.check(point, made)]
         except RecordError:
             findings, no_ledger = [], no_ledger + records.records
+        records.remade -= len(_changed_records(findings) & compared)
         result += records
         named = {(finding.rule, finding.place) for finding in result.findings}
         result.findings += [finding for finding in findings if (finding.rule, finding.place) not in named]
@@ -84,9 +85,17 @@ def _experiment(experiment: str, points: Iterable[Point]) -> Verification:
     return result
 
 
-def _records(point: Point, made: Launches) -> Verification:
-    """Return what the records of a point do not agree on with the files beside them; add their launches to `made`."""
-    result = Verification()
+def _changed_records(findings: Iterable[Finding]) -> set[str]:
+    """Return the paths of the records that are others than their launches wrote."""
+    return {each.place for each in findings if each.rule == remade.CHANGED and each.place.endswith(f"/{RECORD_NAME}")}
+
+
+def _records(point: Point, made: Launches) -> tuple[Verification, set[str]]:
+    """Return what the records of a point do not agree on with the files beside them, and the paths of those that do.
+
+    Add their launches to `made`.
+    """
+    result, compared = Verification(), set()
     note = functools.partial(Finding, "local")
     for run_name in point.runs:
         place = f"{point.folder}/{run_name}/{RECORD_NAME}"
@@ -100,14 +109,15 @@ def _records(point: Point, made: Launches) -> Verification:
             made.begun.add(f"{point.name}/r{run.repeat}")
             found = remade.check(point, run_name, run)
             result.findings += found
-            result.remade += not found
+            compared |= set() if found else {place}
         except remade.NotComparedError as error:
             result.not_compared[str(error)] += 1
         except RecordError as error:
             result.not_compared["cannot be read"] += 1
             reason = str(error).removeprefix(f"{place}: ")
             result.findings.append(note(place, UNREADABLE, "serious", reason, "a record", None, "It is not used."))
-    return result
+    result.remade = len(compared)
+    return result, compared
 
 
 def _notes(experiment: str, made: Launches, result: Verification, no_ledger: int) -> list[Finding]:

@@ -120,6 +120,7 @@ def as_an_old_one(run: record.RunRecord) -> None:
 def test_a_record_does_not_decide_whether_it_is_compared(results, edit):
     rewritten(home(results) / "r1" / RECORD_NAME, edit)
     assert [finding.rule for finding in verified(results).serious] == ["record_changed"]
+    assert verified(results).remade == 5
 
 
 def test_a_record_of_an_older_version_is_compared_with_the_ledger(results):
