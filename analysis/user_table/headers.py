@@ -91,10 +91,13 @@ class Column:
 
     @property
     def counting(self) -> bool:
-        """Return whether its cells can be numbers of ranks: different whole numbers above 0, "4 GPUs", "8x V100"."""
-        counts = [numbers.counted(cell)[0] for cell in self.filled]
+        """Return whether its cells can be numbers of ranks: different whole numbers above 0, "4 GPUs", "8x V100".
+
+        "8x4" may be anything, and so may numbers below a unit as "(MB)" or below a header that begins with a number.
+        """
+        counts = [cell if re.fullmatch(r"\d+ ?[x×] ?\d+", cell) else numbers.counted(cell)[0] for cell in self.filled]
         written = all(numbers.counts(cell) and re.match(r"[1-9][\d,]*(?![\d.e])", cell) for cell in counts)
-        return self.varies and written and self.unit.kind in ("", "count") and not self.text.isdigit()
+        return self.varies and written and self.unit.kind in ("", "count") and not re.match(r"\d|.*[)\]]$", self.text)
 
     def named(self, name: str, why: str = "") -> Column:
         """Return the column under another name, with the reason."""
