@@ -160,7 +160,8 @@ def _unmeasured(columns: Sequence[Column]) -> Question:
     kinds = [(numbers.kinds(column.cells) | {column.unit.kind}) - {"", "count"} for column in unknown]
     if len(unknown) > 1 and not first and unknown[0].name != "cells":
         names = _FITTING.get(next(iter(kinds[0]), ""), ())
-        answers += _group_answers(unknown) or [(f"a curve for each, {name}", f"cells={name}") for name in names[:3]]
+        answers += [(f"a curve for each, {name}", f"cells={name}") for name in names[:3]]
+        answers = [*_group_answers(unknown)[:9], *answers]
     fitting = [
         [(c, name) for name in _FITTING.get(next(iter(kind), ""), ())] for c, kind in zip(unknown, kinds, strict=True)
     ]
