@@ -47,9 +47,9 @@ def merged(rows: Iterable[Row], by: Collection[str]) -> list[Row]:
 
 
 def in_words(values: Sequence[float], digits: int = 3) -> str:
-    """Return the median with its 95 % interval; the values themselves where they are too few for one."""
-    interval = intervals.median_interval(values)
-    if interval is None:
+    """Return the typical value with its 95 % interval; the values themselves where they are too few for one."""
+    interval = intervals.typical([values])
+    if interval is None or interval.n < intervals.MIN_VALUES:
         return ", ".join(f"{value:.{digits}f}" for value in values)
     return f"{interval.value:.{digits}f} ({interval.low:.{digits}f} to {interval.high:.{digits}f})"
 

@@ -24,7 +24,7 @@ import functools
 import itertools
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from analysis.compare.launches import days_mean
 from benchmarks.common import Rng, Row, merged, options, show
 from record import disturbance, intervals
 from record.schema import CoreUse
+from train.launch.plan.launches import STOP_LEVEL
 
 _BLOCK = 6  # rounds
 _LONGEST = 2  # times as many rounds as are to count, at most
@@ -229,28 +230,34 @@ class Case:
     launches: int = 1  # of a curve, at least
     most: int = 0  # of a curve, by time; 0: `launches`
     between: float = 0.0  # lognormal spread of the ratio between launches
-    others: tuple[float, ...] = ()  # the same of further curves of the command
     degrees: float = math.inf  # of Student's t, the distribution of launches
     neighbour: Neighbour | None = None
 
 
-def _real_case(launches: int, between: float, drift: float) -> Case:
-    """Return a case of measured rounds; several launches are of three curves."""
-    name = f"real rounds, {launches} launch{'es' * (launches > 1)}, drift {100 * drift:g} %"
-    others = (between,) * 2 if launches > 1 else ()
-    return Case(name, real(drift), launches=launches, between=between, others=others)
+def _launches(name: str, noise: Noise, betweens: tuple[float, ...], **counts: int) -> Iterator[Case]:
+    """Yield a case for each spread between launches. counts: rounds, launches, most."""
+    up_to = f" to {counts['most']}" if "most" in counts else ""
+    title = f"{counts['launches']}{up_to} launches of {counts['rounds']} rounds, {name}"
+    return (Case(title, noise, between=between, **counts) for between in betweens)
 
 
-def _alike(launches: int, others: int, between: float, most: int = 0, scatter: float = 0.04) -> Case:
-    """Return a case whose curves all have the same spread between launches of 12 rounds."""
-    up_to, quiet = f" to {most}" if most else "", f", rounds scatter by {100 * scatter:g} %" if scatter < 0.04 else ""
-    curves = f"{1 + others} curve{'s' * (others > 0)}"
-    name = f"{launches}{up_to} launches, {curves}{quiet}"
-    counts = {"rounds": 12, "launches": launches, "most": most}
-    return Case(name, proportional(scatter), between=between, others=(between,) * others, **counts)
+def windows(base: float, point: float) -> Noise:
+    """Multiply the windows of the two arms by lognormal factors of different spread."""
+    return lambda rng, n: np.exp(rng.normal(0, (base, point), (n, 2)))
 
 
-THREE_CURVES = {"launches": 3, "between": 0.02, "others": (0.02, 0.02), "rounds": 12}
+def struck(spread: float, slower: float) -> Noise:
+    """Slow one window of the launch down by a factor."""
+
+    def noise(rng: Rng, n: int) -> np.ndarray:
+        times = np.exp(rng.normal(0, spread, (n, 2)))
+        times[rng.integers(0, n), rng.integers(0, 2)] *= slower
+        return times
+
+    return noise
+
+
+_FEW, _ALL = (0.0, 0.02, 0.05), (0.0, 0.01, 0.02, 0.03, 0.05, 0.10)
 CASES = [
     *(Case(f"proportional, {100 * spread:g} %", proportional(spread)) for spread in (0.02, 0.05, 0.10)),
     Case("proportional, 10 %, 12 rounds", proportional(0.10), rounds=12),
@@ -267,35 +274,26 @@ CASES = [
              rounds=96)
         for slower, n in ((1.2, 1), (1.2, 4), (1.5, 4), (1.5, 12))
     ),
-    *(
-        _alike(launches, others, between, most=most)
-        for launches, others, most in ((2, 2, 0), (3, 2, 0), (3, 0, 0), (3, 0, 8), (3, 2, 8), (6, 0, 0))
-        for between in (0.0, 0.01, 0.02, 0.03)
-    ),
-    *(_alike(3, 0, between, most=8, scatter=0.01) for between in (0.02, 0.03)),
-    Case("6 launches of 24 rounds, 1 curve", proportional(0.03), launches=6, between=0.10),
-    *(
-        Case(f"3 launches{name}", proportional(0.04), **THREE_CURVES | changes)
-        for name, changes in (
-            (" of 4 rounds, 3 curves", {"rounds": 4}),
-            (", 3 curves, the other two by 1 and 2 %", {"between": 0.03, "others": (0.01, 0.02)}),
-            (", 3 curves, Student's t with 3 degrees", {"degrees": 3}),
-        )
-    ),
-    *(
-        Case(f"only its launches differ, {name}", proportional(scatter), between=between, rounds=12, **counts)
-        for name, scatter, counts in (
-            ("3 launches, 3 curves", 0.04, {"launches": 3, "others": (0.0,) * 2}),
-            ("3 launches, 3 curves, rounds scatter by 1 %", 0.01, {"launches": 3, "others": (0.0,) * 2}),
-            ("3 launches, 6 curves", 0.04, {"launches": 3, "others": (0.0,) * 5}),
-            ("3 to 8 launches, 3 curves", 0.04, {"launches": 3, "others": (0.0,) * 2, "most": 8}),
-            ("3 to 8 launches, 6 curves", 0.04, {"launches": 3, "others": (0.0,) * 5, "most": 8}),
-        )
-        for between in (0.03, 0.05, 0.10)
-    ),
-    *(_real_case(1, 0.0, drift) for drift in (0.0, 0.02)),
-    *(_real_case(3, *case) for case in ((0.0, 0.0), (0.01, 0.0), (0.03, 0.0), (0.0, 0.03), (0.02, 0.03))),
+    *_launches("4 %", proportional(0.04), _ALL, launches=2, rounds=12),
+    *_launches("4 %", proportional(0.04), _ALL, launches=3, rounds=12),
+    *_launches("1 %", proportional(0.01), _ALL, launches=3, rounds=12),
+    *_launches("a noisy hour", windows(0.07, 0.14), _ALL, launches=3, rounds=6),
+    *_launches("4 %, until precise", proportional(0.04), _ALL, launches=3, rounds=12, most=8),
+    *_launches("1 %, until precise", proportional(0.01), _ALL, launches=3, rounds=12, most=8),
+    *_launches("a noisy hour, until precise", windows(0.07, 0.14), _ALL, launches=3, rounds=6, most=8),
+    *_launches("4 %", proportional(0.04), _ALL, launches=6, rounds=12),
+    *_launches("3 %", proportional(0.03), (0.10,), launches=6, rounds=24),
+    *_launches("4 %", proportional(0.04), _FEW, launches=3, rounds=4),
+    *_launches("one window 3 times slower", struck(0.04, 3.0), _FEW, launches=3, rounds=8),
+    *_launches("delays, exponential, 5 %", additive(0.05), _FEW, launches=3, rounds=12),
+    *_launches("machine wanders, 5 %", autocorrelated(0.05, 0.9), _FEW, launches=3, rounds=12),
+    Case("3 launches of 12 rounds, 4 %, Student's t with 3 degrees", proportional(0.04), launches=3, between=0.02,
+         rounds=12, degrees=3),
+    *(Case(f"real rounds, drift {100 * drift:g} %", real(drift)) for drift in (0.0, 0.02)),
+    *(case for drift in (0.0, 0.03) for case in _launches(f"real rounds, drift {100 * drift:g} %", real(drift),
+                                                          (0.0, 0.01, 0.03), launches=3, rounds=24)),
 ]  # fmt: skip
+THREE_LAUNCHES = {"launches": 3, "between": 0.02, "rounds": 12}
 NEIGHBOURS = {
     "on one core, a quarter of the time": Neighbour((1,), 10, 30),
     "on the core of the base, a quarter of the time": Neighbour((0,), 10, 30),
@@ -310,18 +308,31 @@ NEIGHBOURS = {
     "on all cores, half of the time, for 0.5 s": Neighbour((0, 1), 0.5, 0.5),
 }
 BESIDE = [
-    Case(name, proportional(0.03), **THREE_CURVES | {"neighbour": neighbour}) for name, neighbour in NEIGHBOURS.items()
+    Case(name, proportional(0.03), **THREE_LAUNCHES | {"neighbour": neighbour})
+    for name, neighbour in NEIGHBOURS.items()
 ]
 
 
-def launch(case: Case, rng: Rng) -> list[float]:
-    """Return the ratios of the rounds of a launch that count."""
+def launch(case: Case, rng: Rng) -> np.ndarray:
+    """Return the times of both arms in the rounds of a launch that count, (n, 2)."""
     times = case.noise(rng, case.rounds if case.neighbour is None else _LONGEST * case.rounds)
     away = rng.normal() if math.isinf(case.degrees) else _student(rng, case.degrees)
     if case.neighbour:
         times, disturbances = beside(case.neighbour, times, rng)
         times = times[_counting(disturbances, case)]
-    return (times[:, 0] / times[:, 1] * math.exp(case.between * away)).tolist()
+    return times * np.exp([case.between * away, 0.0])
+
+
+def ratio(launches: Sequence[np.ndarray]) -> intervals.Interval:
+    """Return the ratio of the arms, whose truth is 1, as the kit computes it. launches: the times of each."""
+    rates = [
+        {intervals.Turn(str(nth), 0, number): 1 / time for nth, times in enumerate(launches)
+         for number, time in enumerate(times[:, arm].tolist())}
+        for arm in (1, 0)
+    ]  # fmt: skip
+    result = intervals.speedup(*rates)
+    assert result is not None
+    return result
 
 
 def _counting(disturbances: list[float | None], case: Case) -> list[int]:
@@ -333,16 +344,14 @@ def _counting(disturbances: list[float | None], case: Case) -> list[int]:
     return list(selection.counting)
 
 
-def measured(case: Case, rng: Rng) -> list[list[list[float]]]:
-    """Return the launches of each curve of a command, until all are precise or the time is over."""
-    cases = [replace(case, between=between) for between in (case.between, *case.others)]
-    curves = [[launch(curve_case, rng) for _ in range(case.launches)] for curve_case in cases]
-    for _ in range(case.most - case.launches):
-        spread = intervals.launch_spread(curves)
-        for curve_case, curve in zip(cases, curves, strict=True):
-            if case.precision and not intervals.is_precise(curve, case.precision, spread):
-                curve.append(launch(curve_case, rng))
-    return curves
+def measured(case: Case, rng: Rng) -> list[np.ndarray]:
+    """Return the launches of a curve, until it is precise or the time is over."""
+    launches = [launch(case, rng) for _ in range(case.launches)]
+    while len(launches) < case.most and case.precision:
+        if ratio(launches).half_width_fraction(STOP_LEVEL) <= case.precision:
+            break
+        launches.append(launch(case, rng))
+    return launches
 
 
 def _student(rng: Rng, degrees: float) -> float:
@@ -354,21 +363,21 @@ def simulate(case: Case, curves: int, rng: Rng) -> Row:
     """Return how often the intervals of one case hold the truth, and how wide they are."""
     holding, predicted, widths, rounds, values = 0, 0, [], [], []
     for _ in range(curves):
-        curves_of_command = measured(case, rng)
-        interval = intervals.launches_interval(curves_of_command[0], spread=intervals.launch_spread(curves_of_command))
-        assert interval is not None
+        launches = measured(case, rng)
+        interval = ratio(launches)
         holding += interval.low <= 1.0 <= interval.high
         values.append(interval.value)
-        widths.append(interval.half_width_fraction)
+        widths.append(interval.half_width_fraction())
         if interval.another:
-            predicted += interval.another[0] <= statistics.median(launch(case, rng)) <= interval.another[1]
-        rounds.append(sum(map(len, curves_of_command[0])))
+            low, high = interval.another(intervals.LEVEL)
+            predicted += low <= ratio([launch(case, rng)]).value <= high
+        rounds.append(sum(map(len, launches)))
     return {
         "noise": case.name,
         "launches differ by": f"{100 * case.between:g} %" if case.launches > 1 else "",
         "holds the truth": f"{holding / curves:.3f}",
         "holds another launch": f"{predicted / curves:.3f}" if case.launches > 1 else "",
-        "half width, median": f"{np.median(widths):.3f}",
+        "half width, mean": f"{np.mean(widths):.3f}",
         "rounds, median": f"{np.median(rounds):.0f}",
         "off, median": f"{100 * (np.median(values) - 1):+.1f} %",
     }
@@ -377,7 +386,7 @@ def simulate(case: Case, curves: int, rng: Rng) -> Row:
 def simulate_beside(case: Case, curves: int, rng: Rng) -> Row:
     """Return `simulate` of a case with a neighbour, and by how much the median launch is off if all rounds count."""
     all_rounds = replace(case, precision=None)
-    off = np.median([statistics.median(launch(all_rounds, rng)) for _ in range(curves)]) - 1
+    off = np.median([ratio([launch(all_rounds, rng)]).value for _ in range(curves)]) - 1
     return simulate(case, curves, rng) | {"off with all rounds": f"{100 * off:+.1f} %"}
 
 
@@ -389,16 +398,9 @@ def simulate_days(between: float, correlation: float, days: int, curves: int, rn
     noise, one_day, over_days, widths = proportional(0.04), 0, 0, []
     for _ in range(curves):
         levels = [rng.normal(0, between) + _wander(rng, 3, 0.02, correlation) for _ in range(days)]
-        windows = [[noise(rng, 12) for _ in level] for level in levels]
-        ratios = [
-            [(times[:, 0] / times[:, 1] * math.exp(away)).tolist() for times, away in zip(day, level, strict=True)]
-            for day, level in zip(windows, levels, strict=True)
-        ]
-        first, number = (
-            intervals.launches_interval(ratios[0]),
-            days_mean([[*map(statistics.median, day)] for day in ratios]),
-        )
-        assert first is not None
+        measured_days = [[noise(rng, 12) * np.exp([away, 0.0]) for away in level] for level in levels]
+        first = ratio(measured_days[0])
+        number = days_mean([[ratio([times]).value for times in day] for day in measured_days])
         one_day += first.low <= 1.0 <= first.high
         over_days += number.contains(1.0)
         widths.append((number.high - number.low) / 2 / number.value)

@@ -9,7 +9,6 @@ counters alone, must lie in its interval. docs/validation.md has the result.
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,11 +16,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.common import Row, curve_of, in_words, launch_command, launch_overrides, options, show
+from benchmarks.common import Row, curve_of, launch_command, launch_overrides, options, show
 from common import affinity
 from record import intervals, protocol, rounds
 from record import schema as record
 from record.disturbance import run_selection
+from record.intervals import Turn
 from record.parts import read_part
 from record.schema import RunRecord
 
@@ -93,19 +93,22 @@ def compare(run: RunRecord, beside_loop: set[int]) -> Iterator[Row]:
     """Yield a row for each arm: its speedup over the rounds without the loop, those that count, and all."""
     base, rates = rounds.base_of(rounds.arms(run.config)), rounds.run_rates(run)
     counting = run_selection(run).counting
+    numbers = {
+        "without the loop": [number for number in range(len(rates)) if number not in beside_loop],
+        "that count": [*counting],
+        "all": [*range(len(rates))],
+    }
     for index, arm in enumerate(run.config["rounds"]):
         if index == base:
             continue
-        numbers = {
-            "without the loop": [number for number in range(len(rates)) if number not in beside_loop],
-            "that count": list(counting),
-            "all": list(range(len(rates))),
-        }
-        ratios = {name: rounds.ratios([rates[n] for n in chosen], index, base) for name, chosen in numbers.items()}
-        truth = intervals.median_interval(ratios["without the loop"])
-        within = truth is not None and truth.low <= statistics.median(ratios["that count"]) <= truth.high
-        counts = f"{len(numbers['that count'])} of {len(rates)}, {len(beside_loop & {*numbers['all']})} beside the loop"
-        texts = {f"rounds {name}": in_words(values) for name, values in ratios.items()}
+        speedups = {}
+        for name, chosen in numbers.items():
+            both = ({Turn("r", 0, n): rates[n][i] for n in chosen if i in rates[n]} for i in (index, base))
+            speedups[name] = intervals.speedup(*both)
+        truth, counted = speedups["without the loop"], speedups["that count"]
+        within = truth is not None and counted is not None and truth.low <= counted.value <= truth.high
+        counts = f"{len(counting)} of {len(rates)}, {len(beside_loop & {*numbers['all']})} beside the loop"
+        texts = {f"rounds {name}": speedup.text() if speedup else "" for name, speedup in speedups.items()}
         yield {"arm": arm["name"], "count": counts, **texts, "within": "yes" if within else "no"}
 
 

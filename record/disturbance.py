@@ -13,7 +13,6 @@ from record.schema import CoreUse, RunRecord
 
 _TICK_S = 0.01  # the resolution of the kernel's counts
 _FEWEST = 3  # quiet rounds, of a launch on a machine that is seldom quiet
-_PRECISION_SHARE = 0.5  # of the requested precision, by which others may slow a window
 
 Disturbances = Mapping[int, float | None]  # by round, as a fraction of a core; None: not counted
 
@@ -61,12 +60,12 @@ class Selection:
 
 
 def select(disturbances: Disturbances, precision_fraction: float | None) -> Selection:
-    """Return the rounds that count: those in which others took at most half of the requested precision.
+    """Return the rounds that count: those in which others took at most the requested precision, of one core.
 
     On a machine that is never quiet, where these are fewer than half of the rounds and too few for an interval, the
     least disturbed half counts. Rounds without counters count, and all rounds if no precision was requested.
     """
-    bound = math.inf if precision_fraction is None else _PRECISION_SHARE * precision_fraction
+    bound = math.inf if precision_fraction is None else precision_fraction
     counting = [number for number, disturbance in disturbances.items() if (disturbance or 0.0) <= bound]
     half = math.ceil(len(disturbances) / 2)
     if len(counting) < min(half, _FEWEST):

@@ -1,82 +1,270 @@
-"""Intervals over rounds and over launches, and the rule that ends a curve once its launches are precise enough.
+"""The typical value of launches with its interval: of a rate, of a ratio of two rates, or of any other value of rounds.
 
-Over rounds they assume no distribution; over launches, of which there are few, they are Student's t. The launcher uses
-them to stop, and the analysis shows them: this is their only definition. `benchmarks/coverage.py` simulates how often
-they hold the truth; docs/validation.md has the table.
+The typical value of a launch is Hodges and Lehmann's estimate over its rounds (1963, doi 10.1214/aoms/1177704172): the
+median of the means of all pairs, on a logarithmic scale. A ratio of two rates is that of their typical values, and
+several launches have the mean on that scale: so the rates of two points give their ratio. The interval assumes that,
+beside the scatter of their rounds, launches differ by an unknown standard deviation, whose prior is half-Cauchy
+(Gelman 2006, doi 10.1214/06-BA117A). `benchmarks/coverage.py` simulates how often it holds the truth;
+docs/validation.md has the table.
 """
 
 import bisect
 import functools
+import itertools
 import math
-import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Literal
+from typing import Literal, NamedTuple
 
 LEVEL = 0.95
-MIN_VALUES = 6  # with fewer values not even the smallest and the largest enclose the median 95 times in 100
+MIN_VALUES = 6  # fewer values have no interval
+_MOST_PAIRED = 1000  # values, of whose pairs the estimate is made; the median of more is as good
+_FAR = 6.0  # times the median distance: a value further from the others counts as one at that distance
+_EFFICIENCY = 0.95  # of the estimate, relative to the mean of normal values; less if both rates scatter together
+_LAUNCHES_DIFFER = 0.06  # the median of the prior of the standard deviation between launches, as a fraction
+_GRID = 200  # standard deviations between launches, of equal probability beforehand
 _SPLIT_FRACTION = 0.8  # of the variance, which a split must explain so that values form two groups
 _MIN_SPLIT = 24  # values
-_INTERPOLATED = 12  # with fewer values the ends are the outermost ones, and between these interpolation knows little
 _LARGEST_EXPONENT = 700.0  # of a double: few launches have ends beyond it at high levels
-
-# Curves may differ in how far their launches do: what they have in common says as much as so many launches more of one,
-# as the prior of a moderated t does (Smyth 2004, doi 10.2202/1544-6115.1027). Simulated in benchmarks/coverage.py.
-_PRIOR_DEGREES = 2
 
 Launches = Sequence[Sequence[float]]  # the values of each launch, in the order of their measurement
 Variation = Literal["between rounds", "between launches"]  # that an interval allows for: the latter is wider
+Ends = tuple[float, float]
+
+
+class Turn(NamedTuple):
+    """When a rate was measured: two rates are compared if they agree in it."""
+
+    launch: str  # in rounds; "": launches of single points, which take turns
+    seed: int
+    number: int  # of the round, or of the repeat
+
+
+Rates = Mapping[Turn, float]  # of one point, in the order of measurement
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """A typical value of n values, its interval at each level, and the variation that it allows for.
+
+    `ends` are NaN without an interval. `scatter`: the standard deviation of single values, as a fraction. `another`:
+    where the value of another launch is expected; None if launches do not show it. `rounds_share`: of the variance of
+    the value, what its rounds account for; the rest are launches.
+    """
+
+    value: float
+    n: int
+    variation: Variation
+    ends: Callable[[float], Ends]
+    scatter: float
+    another: Callable[[float], Ends] | None = None
+    rounds_share: float = 1.0
+
+    @functools.cached_property
+    def low(self) -> float:
+        """Return the lower end at LEVEL."""
+        return self.ends(LEVEL)[0]
+
+    @functools.cached_property
+    def high(self) -> float:
+        """Return the upper end at LEVEL."""
+        return self.ends(LEVEL)[1]
+
+    def half_width_fraction(self, level: float = LEVEL) -> float:
+        """Return half the width of the interval, as a fraction of the value; infinite without an interval."""
+        low, high = self.ends(level)
+        return math.inf if math.isnan(low) else (high - low) / 2 / self.value
+
+    def text(self) -> str:
+        """Return the value as a ratio, with its interval if there is one."""
+        ends = "" if math.isnan(self.low) else f" ({self.low:.3g} to {self.high:.3g} {self.variation})"
+        return f"{self.value:.3g}x{ends}"
+
+
+def paired(rates: Rates, base: Rates) -> dict[Turn, float]:
+    """Return the ratio of two rates in each turn that has both, in the order of turns."""
+    return {turn: rates[turn] / base[turn] for turn in sorted(rates) if turn in base}
+
+
+def by_launch(rates: Rates) -> dict[str, list[float]]:
+    """Return the values of each launch in the order of their turns; those of single points as if of one launch."""
+    launches: dict[str, list[float]] = {}
+    for turn in sorted(rates):
+        launches.setdefault(turn.launch, []).append(rates[turn])
+    return launches
+
+
+def rate(rates: Rates) -> Interval | None:
+    """Return the typical rate of a point, with its interval; None without a rate."""
+    return power_product([(1.0, rates)])
+
+
+def speedup(rates: Rates, base: Rates) -> Interval | None:
+    """Return the ratio of a typical rate to that of the base, with its interval; None if no turn has both."""
+    return power_product([(1.0, rates), (-1.0, base)])
+
+
+def power_product(powers: Sequence[tuple[float, Rates]]) -> Interval | None:
+    """Return the product of typical rates of points, each to a power, with its interval; None without a common turn.
+
+    In a launch in rounds each rate is typical of all its rounds, also of those without the others. Launches of single
+    points count if their turn has all.
+    """
+    common = sorted(set.intersection(*({*rates} for _, rates in powers)))
+    products = {turn: sum(power * math.log(rates[turn]) for power, rates in powers) for turn in common}
+    launches = by_launch(products)
+    single = launches.keys() == {""}
+    logs = [
+        (power, by_launch({turn: math.log(value) for turn, value in rates.items() if not single or turn in products}))
+        for power, rates in powers
+    ]
+    rows = [
+        _Launch(sum(power * _centre(values[name]) for power, values in logs), rounds)
+        for name, rounds in launches.items()
+    ]
+    return _interval(rows, math.log, single) if rows else None
+
+
+def typical(launches: Launches) -> Interval | None:
+    """Return the typical value of launches, each with the values of its rounds; None without a value.
+
+    Launches of one value each are taken as the rounds of one, which shows how launches differ. Values that are not all
+    positive are taken as they are, without logarithms.
+    """
+    filled = [values for values in launches if values]
+    single = all(len(values) == 1 for values in filled)
+    grouped = [[value for values in filled for value in values]] if single and filled else filled
+    logarithmic = all(value > 0 for values in filled for value in values)
+    scaled = [[math.log(value) for value in values] if logarithmic else values for values in grouped]
+    rows = [_Launch(_centre(values), values) for values in scaled]
+    return _interval(rows, math.log if logarithmic else float, single) if rows else None
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A value from n values with its interval at `level`, in their unit, and the variation that it allows for."""
+class _Launch:
+    """The typical value of a launch, and the values of its rounds, from which their scatter follows."""
 
-    value: float
-    low: float
-    high: float
-    level: float
-    n: int
-    variation: Variation = "between rounds"
-    another: tuple[float, float] | None = None  # where the value of another launch is expected
-    degrees: int = 0  # of freedom of the variance between launches
-
-    @property
-    def half_width_fraction(self) -> float:
-        """Return half the width of the interval, as a fraction of the value."""
-        return (self.high - self.low) / 2 / self.value
-
-    def text(self) -> str:
-        """Return the value as a ratio with its interval, and where another launch is expected."""
-        ends = f"{self.low:.3g} to {self.high:.3g} {self.variation}"
-        further = f"; another launch {self.another[0]:.3g} to {self.another[1]:.3g}" if self.another else ""
-        return f"{self.value:.3g}x ({ends}{further})"
+    centre: float
+    rounds: Sequence[float]
 
 
-@functools.cache
-def _order(n: int, level: float) -> float:
-    """Return the position of the interval's ends, counted from either end of n ordered values; 0 if there is none.
+def _centre(values: Sequence[float]) -> float:
+    """Return Hodges and Lehmann's estimate of the centre of values; of three or fewer their median."""
+    if not 3 < len(values) <= _MOST_PAIRED:
+        return median(values)
+    pairs = itertools.combinations_with_replacement(values, 2)
+    return median([(a + b) / 2 for a, b in pairs])
 
-    The k-th smallest and k-th largest value miss the median with the probability 2 P(B < k), B binomial with n trials
-    of 1/2 (Hoefler and Belli, SC'15, 3.1.3); k is the largest with which that is at most 1 - level. Orders are whole:
-    24 values would have 97.7 % instead of 95 %. From 12 values on the position lies between k and k + 1, as
-    Hettmansperger and Sheather (1986, doi 10.1016/0167-7152(86)90021-0) interpolate.
+
+def _interval(launches: Sequence[_Launch], scale: Callable[[float], float], single: bool) -> Interval:
+    """Return the mean of launches with its interval. scale: of their values. single: its rounds are launches."""
+    n, centre = sum(len(launch.rounds) for launch in launches), fmean(launch.centre for launch in launches)
+
+    def back(x: float) -> float:
+        return math.exp(max(-_LARGEST_EXPONENT, min(x, _LARGEST_EXPONENT))) if scale is math.log else x
+
+    variation: Variation = "between launches" if single or len(launches) > 1 else "between rounds"
+    scatter = _scatter(launches)
+    if n < MIN_VALUES:
+        return Interval(back(centre), n, variation, lambda _: (math.nan, math.nan), scatter)
+    square = scatter**2 / _EFFICIENCY
+    if len(launches) == 1:
+        low, high = _of_rounds(centre, launches[0].rounds, square)
+        return Interval(back(centre), n, variation, lambda level: (back(low(level)), back(high(level))), scatter)
+    prior = _LAUNCHES_DIFFER if scale is math.log else math.sqrt(square)
+    posterior = _Posterior(launches, square, prior)
+
+    def ends(level: float, another: float = 0.0) -> Ends:
+        half = posterior.half_width(level, another)
+        return back(centre - half), back(centre + half)
+
+    return Interval(back(centre), n, variation, ends, scatter, lambda level: ends(level, 1.0), posterior.rounds_share)
+
+
+def _scatter(launches: Sequence[_Launch]) -> float:
+    """Return the standard deviation of rounds about the centre of their launch.
+
+    From their mean distance, that of n normal values being sqrt(2 / pi (n - 1) / n) of it. Far values count as less
+    far: one round cannot widen an interval much.
     """
-    missed, missed_next, k, allowed = 0.0, 0.0, 0, 1 - level
-    while (missed_next := missed + math.comb(n, k) / 2 ** (n - 1)) <= allowed:
-        missed, k = missed_next, k + 1
-    if n < _INTERPOLATED or k == 0:
-        return k
-    share = (allowed - missed) / (missed_next - missed)
-    return k + (n - k) * share / (k + (n - 2 * k) * share)
+    distances = [abs(value - _centre(launch.rounds)) for launch in launches for value in launch.rounds]
+    bound = _FAR * median(distances) or math.inf
+    total = sum(min(distance, bound) for distance in distances)
+    sizes = [len(launch.rounds) for launch in launches]
+    return math.sqrt(math.pi / 2) * total / max(1.0, sum(math.sqrt(n * (n - 1)) for n in sizes))
 
 
-def _at(ordered: Sequence[float], position: float) -> float:
-    """Return the value at a position, from 1, of ordered values; between two of them by linear interpolation."""
-    below = math.floor(position)
-    share = position - below
-    return ordered[below - 1] if share == 0 else (1 - share) * ordered[below - 1] + share * ordered[below]
+def _of_rounds(
+    centre: float, rounds: Sequence[float], square: float
+) -> tuple[Callable[[float], float], Callable[[float], float]]:
+    """Return the ends, by level, of the interval of the rounds of one launch. square: the variance of a round.
+
+    Student's t, wider if neighbours are alike, and within the outermost values where these suffice. If the values form
+    two groups, one of which is disturbed, it is not known which one: the interval reaches over those of both.
+    """
+    parts = [(centre, math.sqrt(square * dependence(rounds) / len(rounds)), rounds)]
+    for group in two_groups(rounds) or ():
+        error = _scatter([_Launch(0.0, group)]) / math.sqrt(_EFFICIENCY * len(group))
+        parts.append((_centre(group), error, group))
+
+    def half(level: float, error: float, values: Sequence[float], sign: int) -> float:
+        n, outermost = len(values), max(sign * (value - _centre(values)) for value in values)
+        within = outermost if level <= 1 - 2.0 ** (1 - n) else math.inf  # as often the outermost hold the median
+        return min(within, student_quantile(level, n - 1) * error)
+
+    def low(level: float) -> float:
+        return min(middle - half(level, error, values, -1) for middle, error, values in parts)
+
+    def high(level: float) -> float:
+        return max(middle + half(level, error, values, 1) for middle, error, values in parts)
+
+    return low, high
+
+
+class _Posterior:
+    """The variance of the mean of launches, as a mixture over the standard deviation between launches.
+
+    That has a half-Cauchy prior and the likelihood of the typical values of the launches, which are normal about their
+    mean with the variance between launches and that of their rounds (Gelman 2006).
+    """
+
+    def __init__(self, launches: Sequence[_Launch], square: float, prior: float) -> None:
+        """Compute it. square: the variance of a round. prior: the median of the standard deviation between launches."""
+        import numpy as np  # a tenth of a second that launcher and ranks do not need before
+
+        sizes, centres = np.array([len(launch.rounds) for launch in launches]), [launch.centre for launch in launches]
+        taus = (prior or float(np.std(centres)) or 1e-9) * np.tan(np.pi / 2 * (np.arange(_GRID) + 0.5) / _GRID)
+        precisions = 1 / (taus[:, None] ** 2 + square / sizes)
+        middles = precisions @ centres / precisions.sum(1)
+        away = (precisions * (np.array(centres) - middles[:, None]) ** 2).sum(1)
+        log_likelihood = (np.log(precisions).sum(1) - np.log(precisions.sum(1)) - away) / 2
+        weights = np.exp(log_likelihood - log_likelihood.max())
+        self._weights, self._degrees = weights / weights.sum(), max(1, sizes.sum() - len(launches))
+        rounds = (square / sizes).mean()
+        self._variances, self._k = taus**2 + rounds, len(launches)
+        self.rounds_share = float(rounds * (self._weights / self._variances).sum())
+
+    def half_width(self, level: float, another: float) -> float:
+        """Return half the width of the interval of the mean; of one more launch, if `another` is 1 instead of 0."""
+        import numpy as np
+        from scipy.special import stdtr
+
+        errors = np.sqrt(self._variances * (another + 1 / self._k))
+        times = student_quantile(level, self._degrees)
+        low, high = times * errors.min(), times * errors.max()
+        for _ in range(25):
+            middle = math.sqrt(low * high)
+            held = 1 - 2 * float(self._weights @ stdtr(self._degrees, -middle / errors))
+            low, high = (middle, high) if held < level else (low, middle)
+        return float(high)
+
+
+def student_quantile(level: float, degrees: float) -> float:
+    """Return the t beyond which Student's t is on neither side with the probability `level`."""
+    from scipy.special import stdtrit  # a tenth of a second that ranks do not need
+
+    return float(stdtrit(degrees, (1 + level) / 2))
 
 
 def dependence(values: Sequence[float]) -> float:
@@ -120,144 +308,3 @@ def two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | Non
     if at == 0:
         return None
     return [v for v in values if v < ordered[at]], [v for v in values if v >= ordered[at]]
-
-
-def median_interval(values: Sequence[float], level: float = LEVEL) -> Interval | None:
-    """Return the interval of the median of values in the order of their measurement; None for fewer than MIN_VALUES.
-
-    None too at a level at which not even the smallest and the largest of so few values enclose the median.
-
-    Order statistics, exact for independent values of any distribution up to the interpolation between neighbours. If
-    neighbours are alike (a disturbance that lasts), it is wider, as the count of values below the median is then more
-    uncertain. If the values form two groups, one of which is disturbed, it is not known which one: the interval
-    reaches over those of both.
-    """
-    whole = _group_interval(values, level)
-    groups = two_groups(values)
-    if whole is None or groups is None:
-        return whole
-    (low, _), (_, high) = (_ends(group, level) for group in groups)
-    return replace(whole, low=min(whole.low, low), high=max(whole.high, high))
-
-
-def _ends(group: Sequence[float], level: float) -> tuple[float, float]:
-    """Return the ends of the interval of a group; of too few values the outermost ones."""
-    interval = _group_interval(group, level)
-    return (interval.low, interval.high) if interval else (min(group), max(group))
-
-
-def _group_interval(values: Sequence[float], level: float) -> Interval | None:
-    """Return the interval of the median of values that form one group."""
-    n = len(values)
-    if n < MIN_VALUES or _order(n, level) == 0:
-        return None
-    half = (n / 2 - _order(n, level)) * math.sqrt(dependence(values))
-    position = max(1.0, n / 2 - half)
-    if n < _INTERPOLATED:
-        position = math.floor(position)
-    ordered = sorted(values)
-    return Interval(median(values), _at(ordered, position), _at(ordered[::-1], position), level, n)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The variance of what launches give, beyond that of their rounds, on the scale of `_scale`."""
-
-    variance: float
-    degrees: int  # of freedom; 0: the variance is not known
-
-
-def launch_spread(curves: Sequence[Launches]) -> Spread:
-    """Return the variance between the launches of curves, pooled over the curves: what they have in common.
-
-    The variance of the medians of launches about the mean of their curve, minus that which their rounds explain. It has
-    as many degrees of freedom as there are launches but one for each curve. Launches of one value do not count.
-    """
-    squares = explained = 0.0
-    degrees = 0
-    for launches in map(_repeated, curves):
-        if len(launches) > 1:
-            to, _ = _scale(launches)
-            squares += statistics.variance([to(median(values)) for values in launches]) * (len(launches) - 1)
-            explained += _rounds_variance(launches) * (len(launches) - 1)
-            degrees += len(launches) - 1
-    return Spread(max(0.0, squares - explained) / degrees if degrees else 0.0, degrees)
-
-
-def _repeated(launches: Launches) -> list[Sequence[float]]:
-    """Return the launches of two values or more, which separate the variance of rounds from that of launches."""
-    return [values for values in launches if len(values) > 1]
-
-
-def _rounds_variance(launches: Launches) -> float:
-    """Return the variance of the median of a launch that comes from its rounds; the mean over these launches.
-
-    From the mean distance of the values from the median of their launch: their standard deviation if they are
-    normal, and less sensitive to single disturbed rounds. The variance of a median of n normal values is nearly pi / 2n
-    of theirs.
-    """
-    to, _ = _scale(launches)
-    distance = sum(abs(to(value) - to(median(values))) for values in launches for value in values)
-    deviation = math.sqrt(math.pi / 2) * distance / sum(len(values) - 1 for values in launches)
-    return fmean(math.pi / 2 * deviation**2 / len(values) for values in launches)
-
-
-def _scale(launches: Launches) -> tuple[Callable[[float], float], Callable[[float], float]]:
-    """Return the logarithm and its inverse, if all values are positive; else twice the identity."""
-    if all(value > 0 for values in launches for value in values):
-        return math.log, lambda x: math.exp(max(-_LARGEST_EXPONENT, min(x, _LARGEST_EXPONENT)))
-    return float, float
-
-
-def student_quantile(level: float, degrees: float) -> float:
-    """Return the t beyond which Student's t is on neither side with the probability `level`."""
-    from scipy.special import stdtrit  # a tenth of a second that ranks do not need
-
-    return float(stdtrit(degrees, (1 + level) / 2))
-
-
-def launches_interval(launches: Launches, level: float = LEVEL, spread: Spread | None = None) -> Interval | None:
-    """Return the interval over launches, each the values of its rounds in the order of their measurement.
-
-    Two launches or more, or one and the spread between others, show what other launches give. The value is then the
-    mean, on a logarithmic scale, of the launches' medians; the interval is Student's t with the variance between
-    launches and that of their rounds, or with their own variance if that is larger. It is never narrower than that of
-    the rounds alone, which is returned for one launch without a spread: it allows for the variation between rounds.
-
-    Launches of one value each, MIN_VALUES or more, have the interval of their median by order statistics.
-    None for fewer than MIN_VALUES values.
-
-    spread: from `launch_spread` over all curves that are measured alike, this one among them.
-    """
-    filled, measured = [values for values in launches if values], _repeated(launches)
-    whole = median_interval([value for values in filled for value in values], level)
-    if whole is None or not measured:
-        return whole and replace(whole, variation="between launches")
-    spread = spread or launch_spread([measured])
-    if spread.degrees == 0:
-        return whole
-    to, back = _scale(measured)
-    medians = [to(median(values)) for values in measured]
-    centre = fmean(medians)
-    own_degrees = len(measured) - 1
-    variance, degrees = spread.variance + _rounds_variance(measured), min(spread.degrees, own_degrees + _PRIOR_DEGREES)
-    # That of one curve may be larger than what all have in common; then it has only the degrees of its own launches.
-    if own_degrees and (own := statistics.variance(medians)) > variance:
-        variance, degrees = own, own_degrees
-    times = student_quantile(level, degrees)
-    half = times * math.sqrt(variance / len(measured))
-    other_half = times * math.sqrt(variance * (1 + 1 / len(measured)))
-    low, high = min(whole.low, back(centre - half)), max(whole.high, back(centre + half))
-    another = (min(low, back(centre - other_half)), max(high, back(centre + other_half)))
-    return Interval(back(centre), low, high, level, whole.n, "between launches", another, degrees)
-
-
-def is_precise(launches: Launches, fraction: float, spread: Spread | None = None) -> bool:
-    """Return whether half the width of the interval of `launches_interval` is at most this fraction of the value.
-
-    With no more degrees of freedom than the launches have: who stops as soon as an interval looks good claims more than
-    was measured.
-    """
-    own = spread and replace(spread, degrees=min(spread.degrees, max(1, len(_repeated(launches)) - 1)))
-    interval = launches_interval(launches, spread=own)
-    return interval is not None and interval.half_width_fraction <= fraction

@@ -10,8 +10,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from record import protocol, rounds
+from record import intervals, protocol, rounds
 from record.disturbance import select, selection_text
+from record.intervals import Turn
 from record.parts import PartReader, RankPart
 from record.summary import throughput
 
@@ -155,7 +156,7 @@ def rounds_progress(part: RankPart, firsts: Sequence[RankPart], config: Config) 
     # Rank 0 writes the disturbance of a round after its windows; without it a round counts.
     disturbances = dict.fromkeys(range(len(measured))) | dict(enumerate(part.disturbances))
     selection = select(disturbances, config["measure"].get("precision_fraction"))
-    counting = [measured[number] for number in selection.counting if number < len(measured)]
+    counting = {number: measured[number] for number in selection.counting if number < len(measured)}
     largest = max(range(len(arms)), key=lambda arm: (arms[arm].step_batch, config["rounds"][arm]["allreduce"]))
     rates = [rate[largest] for rate in measured if largest in rate]
     base, points = rounds.base_of(arms), [index for index, arm in enumerate(arms) if arm.role == "point"]
@@ -172,9 +173,13 @@ def rounds_progress(part: RankPart, firsts: Sequence[RankPart], config: Config) 
     )
 
 
-def _speedup(measured: rounds.Rates, arm: int, base: int, label: str) -> str:
-    ratios = rounds.ratios(measured, arm, base)
-    return f"{label} {median(ratios):.3g}x so far" if ratios else label
+def _speedup(measured: Mapping[int, Mapping[int, float]], arm: int, base: int, label: str) -> str:
+    rates, base_rates = (
+        {Turn("", 0, number): by_arm[index] for number, by_arm in measured.items() if index in by_arm}
+        for index in (arm, base)
+    )
+    speedup = intervals.speedup(rates, base_rates)
+    return f"{label} {speedup.value:.3g}x so far" if speedup else label
 
 
 def progress_line(progress: RunProgress, now: float) -> str:

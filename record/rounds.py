@@ -1,15 +1,12 @@
-"""Rates and speedups of the arms of a launch in rounds, for progress, for the launcher and for the analysis.
-
-A round runs every arm once. A speedup is a ratio of two rates of one round, so that a drift of the machine cancels.
-"""
+"""Rates and speedups of the arms of launches in rounds, for progress, for the launcher and for the analysis."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
-from record import recorded_config
+from record import intervals, recorded_config
 from record.disturbance import run_selection
+from record.intervals import Interval, Turn
 from record.schema import Role, RunRecord, Window
 from record.summary import throughput
 
@@ -23,7 +20,7 @@ class Arm:
     role: Role = "point"
 
 
-Rates = list[dict[int, float]]  # of each round: arm -> images/s
+RoundRates = list[dict[int, float]]  # of each round: arm -> images/s
 
 
 def arms(config: Mapping[str, Any]) -> list[Arm]:
@@ -88,13 +85,13 @@ def windows_by_turn(windows_by_rank: Iterable[Sequence[Window]]) -> dict[tuple[i
     return by_turn
 
 
-def rates(arms: Sequence[Arm], windows_by_rank: Iterable[Sequence[Window]]) -> Rates:
+def rates(arms: Sequence[Arm], windows_by_rank: Iterable[Sequence[Window]]) -> RoundRates:
     """Return the throughput of each arm in each round, in images/s, gated by the slowest of its ranks.
 
     windows_by_rank: the windows of each rank. An arm that some of its ranks did not finish in a round is left out.
     """
     windows_by_arm = windows_by_turn(windows_by_rank)
-    by_round: Rates = [{} for _ in range(1 + max((number for number, _ in windows_by_arm), default=-1))]
+    by_round: RoundRates = [{} for _ in range(1 + max((number for number, _ in windows_by_arm), default=-1))]
     for (number, index), windows in windows_by_arm.items():
         arm = arms[index]
         if len(windows) == arm.ranks:
@@ -104,27 +101,47 @@ def rates(arms: Sequence[Arm], windows_by_rank: Iterable[Sequence[Window]]) -> R
     return by_round
 
 
-def run_rates(run: RunRecord) -> Rates:
+def run_rates(run: RunRecord) -> RoundRates:
     """Return the throughput of each arm in each round of a launch, as `rates`."""
     return rates(arms(run.config), (rank.windows for rank in run.ranks))
 
 
-def counting_rates(run: RunRecord) -> Rates:
-    """Return the throughput of each arm in each round of a launch that counts, in their order, as `rates`."""
-    measured = run_rates(run)
-    return [measured[number] for number in run_selection(run).counting]
+def arm_rates(runs: Iterable[RunRecord]) -> list[dict[Turn, float]]:
+    """Return the throughput of each arm of one curve in each round that counts, of all its launches."""
+    by_arm: list[dict[Turn, float]] = []
+    for run in runs:
+        by_arm = by_arm or [{} for _ in run.config["rounds"]]
+        measured = run_rates(run)
+        for number in run_selection(run).counting:
+            for index, rate in measured[number].items():
+                by_arm[index][Turn(f"r{run.repeat}", run.config["seed"], number)] = rate
+    return by_arm
+
+
+def over_base(runs: Sequence[RunRecord]) -> dict[str, tuple[dict[Turn, float], dict[Turn, float]]]:
+    """Return the rates of each arm of one curve and those of its base, by the name of the arm.
+
+    Without the base itself, and without arms that the last launch left out.
+    """
+    rates, base = arm_rates(runs), base_of(arms(runs[-1].config))
+    named = enumerate(arm["name"] for arm in runs[-1].config["rounds"])
+    left_out = runs[-1].arms_left_out
+    return {name: (rates[index], rates[base]) for index, name in named if index != base and name not in left_out}
+
+
+def speedups(runs: Sequence[RunRecord]) -> dict[str, Interval | None]:
+    """Return the speedup of each arm of one curve over its base, by the name of the arm. runs: its launches."""
+    return {name: intervals.speedup(*rates) for name, rates in over_base(runs).items()}
 
 
 def step_times_s(run: RunRecord) -> dict[int, float]:
-    """Return the median time of a step of each arm that was measured, over the rounds that count, in s."""
-    measured, times_s = counting_rates(run), {}
-    for index, arm in enumerate(arms(run.config)):
-        if arm_rates := [by_arm[index] for by_arm in measured if index in by_arm]:
-            times_s[index] = arm.ranks * arm.step_batch / median(arm_rates)
-    return times_s
+    """Return the typical time of a step of each arm that was measured, over the rounds that count, in s."""
+    typical = enumerate(map(intervals.rate, arm_rates([run])))
+    images = [arm.ranks * arm.step_batch for arm in arms(run.config)]
+    return {index: images[index] / rate.value for index, rate in typical if rate}
 
 
-def complete_rounds(by_round: Rates, measured: int) -> dict[int, dict[int, float]]:
+def complete_rounds(by_round: RoundRates, measured: int) -> dict[int, dict[int, float]]:
     """Return the rounds, by number, that have the rates of all arms; a launch that failed has others."""
     return {number: rates for number, rates in enumerate(by_round) if len(rates) == measured}
 
@@ -136,8 +153,3 @@ def base_of(arms: Sequence[Arm]) -> int:
     """
     roles = [arm.role for arm in arms]
     return roles.index("base" if "base" in roles else "control")
-
-
-def ratios(by_round: Rates, arm: int, base: int) -> list[float]:
-    """Return the rate of an arm over that of the base, in each round that has both, in the order of rounds."""
-    return [rate[arm] / rate[base] for rate in by_round if arm in rate and base in rate]

@@ -9,12 +9,13 @@ from typing import Any
 from analysis import grouped, metrics
 from analysis.audit import hosts
 from analysis.audit.findings import EXPERIMENT_RULES, finding, graded, rule
-from analysis.audit.records import ratios, timed_spans
+from analysis.audit.records import timed_spans
 from analysis.finding import Finding, Severity
-from analysis.stats import repeats, unknown
+from analysis.stats import Number, repeats, unknown
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
 from analysis.thresholds import limit
+from record import rounds
 from record.schema import RunRecord
 
 _ENOUGH_LAUNCHES = 3  # of a curve, to estimate how much they differ
@@ -30,7 +31,7 @@ class Launch:
     machine: hosts.Machine
     cores_per_rank: tuple[int, ...]
     images_per_s: float
-    ratios: dict[str, list[float]]  # of each arm in rounds to the base, round by round
+    speedups: dict[str, Number]  # of each arm in rounds over the base
     lacks: tuple[str, ...]  # what its record does not have, with the rules that need it
 
     @property
@@ -53,7 +54,12 @@ def launch(run: RunRecord, path: str) -> Launch:
     """Return a complete record as a `Launch`, which rules compare."""
     cores = _cores_per_rank(run)
     machine = hosts.kinds(run.environment, alike=len(cores) == 1)
-    return Launch(path, replace(run, ranks=[]), machine, cores, throughput(run), ratios(run), _lacks(run))
+    return Launch(path, replace(run, ranks=[]), machine, cores, throughput(run), _speedups(run), _lacks(run))
+
+
+def _speedups(run: RunRecord) -> dict[str, Number]:
+    by_arm = rounds.speedups([run]) if run.config.get("rounds") else {}
+    return {name: repeats.number(interval) for name, interval in by_arm.items()}
 
 
 _COUNTERS = "the kernel's counters of cores (other_load, stolen_time)"
@@ -148,17 +154,17 @@ def launches_apart(runs: list[Launch]) -> Iterator[Finding]:
     the interval of the curve covers it.
     """
     for launches in _curves_in_rounds(runs):
-        for name in dict.fromkeys(name for run in launches for name in run.ratios):
-            medians = [(repeats.median([run.ratios[name]]), run) for run in launches if name in run.ratios]
-            medians = [(median, run) for median, run in medians if median.has_interval]
-            low, slow = min(medians, key=lambda median: median[0].high, default=(unknown(), launches[0]))
-            high = max((median for median, _ in medians), key=lambda median: median.low, default=low)
-            if not apart(low, high) or len(medians) >= MIN_VALUES:
+        for name in dict.fromkeys(name for run in launches for name in run.speedups):
+            pairs = [(run.speedups[name], run) for run in launches if name in run.speedups]
+            pairs = [(speedup, run) for speedup, run in pairs if speedup.has_interval]
+            low, slow = min(pairs, key=lambda pair: pair[0].high, default=(unknown(), launches[0]))
+            high = max((speedup for speedup, _ in pairs), key=lambda speedup: speedup.low, default=low)
+            if not apart(low, high) or len(pairs) >= MIN_VALUES:
                 continue
             off = metrics.change_fraction(low.value, high.value)
             grade, enough = graded(off, serious=limit("apart_serious")), f"measure {_ENOUGH_LAUNCHES} or more"
-            meaning = f"{len(medians)} launches hardly show what the next one gives: {enough} (measure.repeats)."
-            if len(medians) >= _ENOUGH_LAUNCHES:
+            meaning = f"{len(pairs)} launches hardly show what the next one gives: {enough} (measure.repeats)."
+            if len(pairs) >= _ENOUGH_LAUNCHES:
                 grade = "note"
                 meaning = "The interval of the curve covers it; that of the rounds of one launch does not."
             stated, follows = f"{name}: {low.value:.3g}x in one launch", f"{high.value:.3g}x in another"
@@ -181,10 +187,10 @@ def covered(runs: list[Launch], drift: Finding) -> Finding:
 def few_rounds(runs: list[Launch]) -> Iterator[Finding]:
     """Report a curve whose launches together have so few rounds that no interval can be given."""
     for launches in _curves_in_rounds(runs):
-        rounds = sum(min(map(len, run.ratios.values()), default=0) for run in launches)
-        if 0 < rounds < MIN_VALUES:
+        count = sum(min((speedup.n for speedup in run.speedups.values()), default=0) for run in launches)
+        if 0 < count < MIN_VALUES:
             meaning = "No interval, and so no difference: give the curve a larger measure.budget_s."
-            stated, follows = f"{rounds} rounds", f"{MIN_VALUES} or more"
+            stated, follows = f"{count} rounds", f"{MIN_VALUES} or more"
             yield finding(launches[-1].path, _grade(launches[:1]), stated, follows, None, meaning)
 
 

@@ -12,11 +12,10 @@ from analysis.audit.launches import throughput
 from analysis.audit.records import timed_spans
 from analysis.curves import measured
 from analysis.finding import Finding
-from analysis.stats import repeats
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, throughput_bounds
 from analysis.thresholds import limit
-from record import rounds
+from record import intervals, rounds
 from record.schema import CoreUse, RunRecord
 
 _TICK_S = 0.01  # USER_HZ: the kernel counts the time of cores in ticks, 100 a second on x86 (proc(5), /proc/stat)
@@ -40,10 +39,9 @@ def _rates(run: RunRecord) -> Iterator[tuple[str, float, dict[str, float]]]:
     arms = run.config.get("rounds") or []
     if not arms and run.status == "complete" and not run.epochs and (rate := throughput(run)):
         yield run.point, rate, throughput_bounds(run)
-    measured = rounds.counting_rates(run) if arms else []
-    for index, arm in enumerate(arms):
-        if rates := [rates_by_arm[index] for rates_by_arm in measured if index in rates_by_arm]:
-            yield arm["name"], repeats.median([rates]).value, throughput_bounds(run, index)
+    for index, rates in enumerate(rounds.arm_rates([run]) if arms else []):
+        if typical := intervals.rate(rates):
+            yield arms[index]["name"], typical.value, throughput_bounds(run, index)
 
 
 def _fraction(spans: Sequence[CoreUse], taken_s: Sequence[float], cores: int) -> float:

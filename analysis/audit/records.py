@@ -13,23 +13,15 @@ from analysis.audit.findings import RECORD_RULES, finding, graded, rule
 from analysis.finding import Finding, Severity
 from analysis.stats.repeats import MIN_VALUES
 from analysis.thresholds import limit
-from record import rounds
+from record import intervals, rounds
 from record.parts import moves
 from record.schema import CoreUse, Rank, RunRecord
 
 
 def ratios(run: RunRecord) -> dict[str, list[float]]:
     """Return the rates of each arm of a launch in rounds over those of the base, round by round."""
-    arms = run.config.get("rounds") or []
-    if not arms:
-        return {}
-    measured = rounds.counting_rates(run)
-    base = rounds.base_of(rounds.arms(run.config))
-    return {
-        arm["name"]: rounds.ratios(measured, index, base)
-        for index, arm in enumerate(arms)
-        if index != base and arm["name"] not in run.arms_left_out
-    }
+    by_arm = rounds.over_base([run]) if run.config.get("rounds") else {}
+    return {name: [*intervals.paired(*rates).values()] for name, rates in by_arm.items()}
 
 
 def timed_spans(rank: Rank) -> list[CoreUse]:

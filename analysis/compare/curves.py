@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +14,6 @@ from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, lookup, 
 from analysis.curves import curves as table_curves
 from analysis.derived import half_unit
 from analysis.stats import Number, combined, exact, rounded
-from analysis.stats.repeats import median
 from analysis.table import controls
 from analysis.table.identity import BATCHES
 
@@ -66,7 +64,6 @@ class LocalCurve:
     runs: pd.DataFrame
     axis: str
     by: str
-    among: pd.DataFrame  # the runs of all series, which show how launches differ
 
     @property
     def experiment(self) -> str:
@@ -112,20 +109,18 @@ class LocalCurve:
 
     def numbers(self, sizes: Iterable[float]) -> dict[float, dict[str, Number]]:
         """Return rate, speedup and efficiency at each of these sizes, over the smallest of them."""
-        spread = speedups.spread_between_launches(self.runs, self.among, self.axis)
-        return speedups.numbers(self.only(sizes).runs, "size", spread)
+        return speedups.numbers(self.only(sizes).runs, "size")
 
     @property
     def per_doubling(self) -> Number:
-        """Return the efficiency that each doubling keeps, over all sizes: in rounds the median over these."""
+        """Return the efficiency that each doubling keeps, over all sizes."""
         if not self.in_rounds:
             return metrics.per_doubling(self.runs["size"].tolist(), self.runs["rate"].tolist())
-        spread = speedups.spread_per_doubling(self.runs, self.among, self.axis)
-        return median(speedups.shares_per_doubling(self.runs, "size"), spread=spread)
+        return speedups.per_doubling(self.runs, "size")
 
     def launch_rates(self) -> pd.Series:
-        """Return one rate a launch, the harmonic mean over its rounds; the index is the size."""
-        rates = self.runs.groupby(["size", "record"])["rate"].agg(lambda values: statistics.harmonic_mean([*values]))
+        """Return the typical rate of each launch; the index is the size."""
+        rates = self.runs.groupby(["size", "record"])[[*self.runs]].apply(lambda runs: speedups.rate_of(runs).value)
         return rates.droplevel("record")
 
 
@@ -216,7 +211,7 @@ def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[PublishedCurve]:
         yield replace(curve, sizes=(1.0, *curve.sizes), rates=(exact(1.0), *curve.rates))
 
 
-def local_curve(runs: pd.DataFrame, axis: str, by: str, among: pd.DataFrame) -> LocalCurve:
-    """Return the curve of one local series over a column; runs, among: as from `speedups.rates` for `by`."""
+def local_curve(runs: pd.DataFrame, axis: str, by: str) -> LocalCurve:
+    """Return the curve of one local series over a column; runs: as from `speedups.rates` for `by`."""
     runs = runs[runs[axis].notna()].sort_values(axis, kind="stable")
-    return LocalCurve(runs.assign(size=runs[axis].astype(float)), axis, by, among)
+    return LocalCurve(runs.assign(size=runs[axis].astype(float)), axis, by)

@@ -98,13 +98,13 @@ def _throughputs(table: pd.DataFrame) -> PointValues:
     rates = speedups.rates(table).dropna(subset="rate")
     for _, curve in rates.groupby(["model", "series"], sort=False):
         base = speedups.base_of(curve, rates)
-        paired = speedups.paired(curve, "ranks", base)
+        smallest = curve if base is None else base
+        smallest = smallest[smallest["ranks"].eq(smallest["ranks"].min())]
         scales = set(curve["axis"]) <= set(SCALING)
         for _, point in curve.groupby(["ranks", "axis_value"], dropna=False, sort=False):
-            yield _key(point, "images_per_s"), point, _by_launch(point, "rate", statistics.harmonic_mean)
-            ranks = int(point["ranks"].iloc[0])
-            is_base = base is None and ranks == curve["ranks"].min()  # its speedup is 1 by definition
-            if scales and not is_base and (values := _speedups(paired, ranks)):
+            yield _key(point, "images_per_s"), point, _rates(point)
+            is_base = base is None and point["ranks"].iloc[0] == curve["ranks"].min()  # its speedup is 1 by definition
+            if scales and not is_base and (values := _speedups(point, smallest)):
                 yield _key(point, "speedup"), point, values
 
 
@@ -132,12 +132,17 @@ def _by_launch(point: pd.DataFrame, column: str, mean: Callable[[Sequence[float]
     return [mean(rows[column].tolist()) for _, rows in point.groupby("record")]
 
 
-def _speedups(paired: pd.DataFrame, ranks: int) -> list[float]:
-    """Return the speedup of a point in each launch: the median over its rounds, or that of each repeat."""
-    pairs = paired[paired["size"].eq(ranks) & paired["speedup"].notna()]
-    if not pairs["launch"].ne("").any():
-        return pairs["speedup"].tolist()
-    return [statistics.median(ratios) for ratios in speedups.by_launch(pairs, "speedup")]
+def _rates(point: pd.DataFrame) -> list[float]:
+    """Return the typical rate of a point in each launch."""
+    return [speedups.rate_of(rows).value for _, rows in point.groupby("record")]
+
+
+def _speedups(point: pd.DataFrame, base: pd.DataFrame) -> list[float]:
+    """Return the speedup of a point in each launch: of its rounds, or that of each repeat."""
+    if not point["launch"].ne("").any():
+        return [*speedups.paired_ratios(point, base).values()]
+    ratios = (speedups.ratio(rows, base[base["launch"].eq(name)]) for name, rows in point.groupby("launch"))
+    return [ratio.value for ratio in ratios if ratio.n]
 
 
 def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:

@@ -5,7 +5,7 @@ Tolerances decide, which are written as in ReFrame: (value, lower, upper, unit).
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -263,9 +263,7 @@ def _single_rows(published: pd.DataFrame) -> pd.DataFrame:
     return published[accuracy | published["quantity"].eq("flat_from_global_batch")]
 
 
-def _single_numbers(
-    published: pd.DataFrame, local: pd.DataFrame, among: pd.DataFrame, tolerances: Tolerances
-) -> Iterator[Judged]:
+def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances) -> Iterator[Judged]:
     """Compare final accuracies, epochs until they are stable, and the batch from which the throughput is flat."""
     for row in _single_rows(published).to_dict("records"):
         quantity, at = row["quantity"], None if pd.isna(row["ranks"]) else int(row["ranks"])
@@ -276,9 +274,8 @@ def _single_numbers(
             if (number := _single(series, quantity)) is None:
                 continue
             axis = series["axis"].iloc[0]
-            curve = local_curve(
-                speedups.rates(series), "ranks" if axis == "nodes" else column(axis, series), "throughput", among
-            )
+            over = "ranks" if axis == "nodes" else column(axis, series)
+            curve = local_curve(speedups.rates(series), over, "throughput")
             setting = ", ".join(filter(None, (row["run"], cell_text(row, "device", "gpu", "machine", "dataset"))))
             tolerance, _ = _tolerance(tolerances, quantity, curve, at)
             yield _judged(curve, quantity, at, f"report {row['report']}, {setting}", stated_number({**row, "note": ""}),
@@ -296,7 +293,7 @@ def _single(series: pd.DataFrame, quantity: str) -> Number | None:
     return student.mean(values.dropna().tolist()) if values.notna().any() else None
 
 
-def _stated_values(local: pd.DataFrame, among: Mapping[str, pd.DataFrame], tolerances: Tolerances) -> Iterator[Judged]:
+def _stated_values(local: pd.DataFrame, tolerances: Tolerances) -> Iterator[Judged]:
     """Compare local curves with the values that the tolerances state for this machine."""
     stated = {one.quantity for one in tolerances if one.stated is not None}
     if not any(quantity.startswith(("images_per_s", "speedup_", "efficiency_", "relative_")) for quantity in stated):
@@ -308,7 +305,7 @@ def _stated_values(local: pd.DataFrame, among: Mapping[str, pd.DataFrame], toler
             runs = speedups.rates(series, by).dropna(subset="rate")  # allreduces alone have wall times and no images
             if runs.empty:
                 continue
-            curve = local_curve(runs, over, by, among[by])
+            curve = local_curve(runs, over, by)
             for quantity, size, base, number in _measured(curve, curve.sizes):
                 tolerance, _ = _tolerance(tolerances, quantity, curve, size)
                 if tolerance and tolerance.stated is not None:
@@ -326,7 +323,6 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances
     rows: list[Judged] = []
     alone: list[str] = []
     orders: dict[tuple[str, ...], list[tuple[PublishedCurve, LocalCurve]]] = defaultdict(list)
-    among: dict[str, pd.DataFrame] = {by: speedups.rates(local, by) for by in speedups.BY}
     for (experiment, model, _), series in local.groupby(["experiment", "model", "series"], sort=False):
         candidates = [c for c in curves if c.experiment == experiment and c.model in (model, "")]
         candidates = [c for c in candidates if c.device == series["device"].iloc[0]] or candidates
@@ -334,7 +330,7 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances
             runs = speedups.rates(series, reference.by).dropna(subset="rate")
             if runs.empty:  # rounds alone have no wall time
                 continue
-            curve = local_curve(runs, reference.axis, reference.by, among[reference.by])
+            curve = local_curve(runs, reference.axis, reference.by)
             rows += compare_curves(reference, curve, tolerances)
             if reference.by == "throughput":
                 alone += _other_sizes(reference, curve)
@@ -345,9 +341,9 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances
             alone.append(f"{experiment}, {model or 'no model'}, {number} runs: no report prints a number for it")
     for pairs in orders.values():
         rows += _orders(pairs, tolerances)
-    rows += _single_numbers(published, local, among["throughput"], tolerances)
+    rows += _single_numbers(published, local, tolerances)
     unmatched = _published_alone(published, curves, [row for row, _ in rows])
-    rows += _stated_values(local, among, tolerances)
+    rows += _stated_values(local, tolerances)
     unpaired = [*dict.fromkeys(alone)]
     return Comparisons(
         comparisons=corrected(rows), differences=[], unpaired=unpaired, reference_alone=unmatched, left_out=[]

@@ -39,10 +39,11 @@ from analysis import labels
 from analysis.diagnose.paired_windows import ArmKey, ArmTimes, CurveTimes, LaunchWindows, PairedWindows, curves
 from analysis.documents import Document, NumberField, about
 from analysis.stats import LEVEL, Number, exact, repeats
-from analysis.stats.repeats import Spread, singles
+from analysis.stats.repeats import singles
 from analysis.stats.verdict import is_above
 from common.terminal import text_table
 from record import intervals
+from record.intervals import Turn
 from record.schema import RunRecord
 
 # "slower_or_exchange": where neither an arm without allreduce nor the times of gradients separate them.
@@ -74,7 +75,6 @@ class Split:
     point: ArmKey
     ranks: int
     launches: Sequence[Sequence[Step]]
-    spread: Spread | None = None  # between the launches of all curves that were measured alike
 
     @property
     def parts(self) -> list[PartName]:
@@ -114,16 +114,17 @@ class Split:
         return self._mean(lambda step: step.measured_s)
 
     @property
-    def efficiencies(self) -> Values:
-        """The efficiency by throughput, over the fewest nodes, in each round."""
-        return self._values(lambda step: step.base_s / step.measured_s)
-
-    @property
     def efficiency(self) -> Number:
-        """The efficiency by throughput: the median over rounds; 1 by definition on the fewest nodes."""
-        if all(value == 1 for launch in self.efficiencies for value in launch):
+        """The efficiency by throughput, as `record.intervals.speedup`; 1 by definition on the fewest nodes."""
+        if all(step.base_s == step.measured_s for steps in self.launches for step in steps):
             return exact(1.0)
-        return repeats.median(self.efficiencies, spread=self.spread)
+        turns = {
+            Turn("", *step.repeat) if step.repeat else Turn(str(launch), 0, number): step
+            for launch, steps in enumerate(self.launches)
+            for number, step in enumerate(steps)
+        }
+        rates = {turn: 1 / step.measured_s for turn, step in turns.items()}
+        return repeats.number(intervals.speedup(rates, {turn: 1 / step.base_s for turn, step in turns.items()}))
 
     def efficiency_without(self, part: PartName) -> Number:
         """Return the efficiency if this part took no time, at most: other parts may take its place.
@@ -135,7 +136,7 @@ class Split:
             base_s = step.base_s - (step.base_input_s if part == "input" else 0.0)
             return base_s / (step.measured_s - step.parts_s[part])
 
-        return repeats.median(self._values(efficiency), spread=self.spread)
+        return repeats.typical(self._values(efficiency))
 
     @property
     def losses(self) -> list[PartName]:
@@ -174,17 +175,8 @@ class Split:
 
 
 def split_curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[tuple[CurveTimes, list[Split]]]:
-    """Return the curves of records with their points, without those that have none. Arguments: as of `curves`.
-
-    The spread between launches is pooled over the largest points of the curves in rounds of one machine.
-    """
-    pairs = [(curve, points) for curve in curves(local, records) if (points := splits(curve))]
-    largest: dict[str, list[Values]] = {}
-    for curve, points in pairs:
-        if curve.in_rounds:
-            largest.setdefault(curve.machine, []).append(points[-1].efficiencies)
-    spreads = {machine: intervals.launch_spread(launches) for machine, launches in largest.items()}
-    return [(curve, [replace(point, spread=spreads.get(curve.machine)) for point in points]) for curve, points in pairs]
+    """Return the curves of records with their points, without those that have none. Arguments: as of `curves`."""
+    return [(curve, points) for curve in curves(local, records) if (points := splits(curve))]
 
 
 def splits(curve: CurveTimes) -> list[Split]:
@@ -369,7 +361,7 @@ def slowest_rank(curve: CurveTimes, point: ArmKey) -> LateRank | None:
         cores=cores,
         behind_s=repeats.arithmetic_mean(delays_s[location]),
         # All ranks together are right 95 times in 100 (Bonferroni).
-        certain=repeats.median(delays_s[location]).ends(1 - (1 - LEVEL) / len(delays_s))[0] > 0,
+        certain=repeats.typical(delays_s[location]).ends(1 - (1 - LEVEL) / len(delays_s))[0] > 0,
         others_fraction=others,
         stolen_fraction=stolen,
     )

@@ -35,12 +35,12 @@ def point_bounds(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
 
 
 def point_energy(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Number]:
-    """Return the joules of an image of one point, by quantity: medians over rounds or launches, if they are known.
+    """Return the joules of an image of one point, by quantity: typical ones of rounds or launches, if they are known.
 
     runs: the runs of the point, as from `speedups.rates`.
     """
     values = {quantity: joules(local, runs, quantity) for quantity in ENERGY_LABELS}
-    return {quantity: repeats.median(launches) for quantity, launches in values.items() if launches}
+    return {quantity: repeats.typical(launches) for quantity, launches in values.items() if launches}
 
 
 def joules(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> Launches:

@@ -7,7 +7,6 @@ all together hold at 95 % (Bonferroni): of ten equal arms none is called faster 
 import json
 import math
 import re
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import pandas as pd
 from analysis import labels, metrics, speedups
 from analysis.documents import Document, NumberField, about, counted
 from analysis.stats import LEVEL, Number, repeats
-from analysis.stats.repeats import MIN_VALUES, Launches
+from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import Bounds, RatioVerdict, judge_at, ratio_verdict
 from analysis.table import controls
 from analysis.table.identity import SCALING
@@ -30,14 +29,15 @@ from record.schema import RunRecord
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """Throughputs of one arm over those of another: a ratio for each round, or repeat."""
+    """The throughput of one arm over that of another."""
 
     model: str
     series: str  # of the arm in the numerator
     ranks: int
     label: list[str]  # the lines of a label that names the compared arms
-    launches: Launches
-    unit: str  # a round, or a repeat
+    number: Number
+    values: list[float]  # in each unit: a round, or a repeat
+    unit: str
 
 
 def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
@@ -48,14 +48,15 @@ def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
             arms = sorted((series for _, series in at.groupby("series")), key=_work)
             bases = [arm for arm in arms if arm["role"].eq("base").any()]
             for base, arm in ((base, arm) for base in bases for arm in arms if arm is not base):
-                if launches := speedups.paired_ratios(arm, base):
+                if values := [*speedups.paired_ratios(arm, base).values()]:
                     pair = _pair_label(arm.iloc[0], base.iloc[0])
                     title = f"{labels.name(model)}, {counted(int(str(ranks)), 'rank')}: {pair}"
                     details = labels.distinctions(rows, runs, "arm")
                     details += [f"{x['arm'].iloc[0]}: {cores}" for x in (arm, base) for cores in labels.server_cores(x)]
                     unit = "repeat" if arm["round"].isna().all() else "round"
                     label = [title, ", ".join(details)]
-                    yield Ratio(str(model), str(arm["series"].iloc[0]), int(str(ranks)), label, launches, unit)
+                    number, series = speedups.ratio(arm, base), str(arm["series"].iloc[0])
+                    yield Ratio(str(model), series, int(str(ranks)), label, number, values, unit)
 
 
 def compared(local: pd.DataFrame) -> bool:
@@ -93,7 +94,7 @@ def link_rates(local: pd.DataFrame) -> pd.DataFrame:
 
     Columns: model, series, nodes, parameters, link_mbit_per_s (NaN: no limit), n, min_s
     (`metrics.ring_allreduce_min_s`), share (throughput over that of the control) and exposed_s (time of a step less
-    that of the control) [s], medians over pairs of a round or a repeat, with the ends of their 95 % intervals (`_low`,
+    that of the control) [s] in a round or a repeat, with the ends of their 95 % intervals (`_low`,
     `_high`); invalid: the nodes disturbed each other. Models without a control are left out.
     """
     runs = speedups.rates(local)
@@ -110,8 +111,8 @@ def link_rates(local: pd.DataFrame) -> pd.DataFrame:
 def _link_point(at: pd.DataFrame, control: pd.DataFrame) -> dict[str, Any]:
     """Return the numbers of one model at one link rate, against its control in the same round or repeat."""
     nodes, parameters, link = int(at["nodes"].iloc[0]), int(at["parameters"].iloc[0]), at["link_mbit_per_s"].iloc[0]
-    share = repeats.median(speedups.paired_ratios(at, control))
-    exposed = repeats.median(speedups.paired_differences(at, control, "step_s"))
+    share = speedups.ratio(at, control)
+    exposed = repeats.typical(speedups.paired_differences(at, control, "step_s"))
     return {
         "model": at["model"].iloc[0],
         "series": at["series"].iloc[0],
@@ -173,10 +174,11 @@ def _ranked(contest: pd.DataFrame, base_name: str, records: Mapping[str, RunReco
     by_arm = {str(name): rows for name, rows in contest.groupby("arm", sort=False)}
     base = by_arm[base_name]
     level = 1 - (1 - LEVEL) / (len(by_arm) - 1)
-    leading = max(by_arm.values(), key=lambda arm: statistics.median(_ratios(arm, base) or [-math.inf]))
+    ratios = {name: speedups.ratio(rows, base, level) for name, rows in by_arm.items()}
+    leading = by_arm[max((name for name in by_arm if ratios[name].n), key=lambda name: ratios[name].value)]
     arms = []
     for name, rows in by_arm.items():
-        ratio = repeats.median(repeats.singles(_ratios(rows, base)), level)
+        ratio = ratios[name]
         outcome: ArmVerdict = "base" if name == base_name else _arm_verdict(ratio, rows, leading)
         run, base_run = (records[arm["record"].iloc[0]] for arm in (rows, base))
         differing = [key for key in run.arm_keys if _value(run, key) != _value(base_run, key)]
@@ -193,17 +195,12 @@ def _value(run: RunRecord, key: str) -> Any:
     return value
 
 
-def _ratios(runs: pd.DataFrame, base: pd.DataFrame) -> list[float]:
-    """Return the images/s of an arm over those of the base in each repeat that has both."""
-    return [value for launch in speedups.paired_ratios(runs, base) for value in launch]
-
-
 def _arm_verdict(ratio: Number, runs: pd.DataFrame, leading: pd.DataFrame) -> ArmVerdict:
     """Return the verdict on an arm; the launcher drops those that are significantly slower than the leading one."""
     verdict = judge_at(ratio, Bounds(1.0, 1.0))
     if verdict.why != "no interval":
         return ratio_verdict(verdict)
-    ratios = _ratios(runs, leading)
+    ratios = speedups.paired_ratios(runs, leading).values()
     fewer = runs["record"].nunique() < leading["record"].nunique()
     return "dropped: significantly slower" if fewer and ratios and max(ratios) < 1 else "not decidable"
 
@@ -215,7 +212,7 @@ def report(contest: RankedContest) -> str:
     table = text_table([_row(arm, base) for arm in contest.arms])
     note = (
         f"in brackets: intervals at {100 * level:.3g} % each, 95 % for all of them together; "
-        f"of fewer than {_fewest(level)} launches none"
+        f"of fewer than {MIN_VALUES} launches none"
     )
     return "\n".join([title, "", table, "", paragraph(_conclusion(contest, base)), paragraph(note)])
 
@@ -257,11 +254,6 @@ def _conclusion(contest: RankedContest, base: str) -> str:
 
 def _times_as_fast(arm: RankedArm, base: str) -> str:
     return f"{arm.ratio.value:.3g} times as fast as {base}, {arm.ratio.low:.3g} to {arm.ratio.high:.3g}"
-
-
-def _fewest(level: float) -> int:
-    """Return the fewest values n whose median has an interval at this level: 2 / 2^n of medians are beyond them all."""
-    return max(MIN_VALUES, math.ceil(1 + math.log2(1 / (1 - level))))
 
 
 def system_file(contest: RankedContest, local: pd.DataFrame, records: Mapping[str, RunRecord], path: Path) -> str:

@@ -104,7 +104,7 @@ def points(local: pd.DataFrame) -> list[Point]:
     rates = {by: speedups.rates(local, by) for by in speedups.BY}
     among, result = _without_own_controls(rates["throughput"]), []
     ratios = arms.ratios(local) if arms.compared(local) else ()
-    over_base = {(ratio.series, ratio.ranks): repeats.median(ratio.launches) for ratio in ratios}
+    over_base = {(ratio.series, ratio.ranks): ratio.number for ratio in ratios}
     for (_, name), series in among.groupby(["model", "series"], sort=False):
         curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
         for _, at in series.groupby([*_POINT, "axis_value"], dropna=False):
@@ -134,8 +134,7 @@ def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd
         return {}
     if base is not None:  # the controls on its ranks have other batches
         rates = {"throughput": runs[runs["ranks"] > base["ranks"].min()]}
-    spread = speedups.spread_between_launches(runs, among, "ranks")
-    return {by: speedups.curve(rows, "ranks", base, spread).set_index("size") for by, rows in rates.items()}
+    return {by: speedups.curve(rows, "ranks", base).set_index("size") for by, rows in rates.items()}
 
 
 def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Number]]:
@@ -251,8 +250,7 @@ def sentences(local: pd.DataFrame) -> list[str]:
     if not local["quantity"].eq("images_per_s").any():
         return []
     if arms.compared(local):
-        medians = [(ratio.label[0], repeats.median(ratio.launches)) for ratio in arms.ratios(local)]
-        return [f"{label}: {median.text('.2f')} of the throughput." for label, median in medians]
+        return [f"{ratio.label[0]}: {ratio.number.text('.2f')} of the throughput." for ratio in arms.ratios(local)]
     largest = {(point.runs["model"].iloc[0], point.runs["series"].iloc[0]): point
                for point in points(local) if _is_measured(point)}  # fmt: skip
     return [sentence for point in largest.values() if (sentence := _sentence(point))]

@@ -164,8 +164,7 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
     lines = []
     for (_, series), points in runs.groupby(["model", "series"], sort=False):
         base = speedups.base_of(points, runs)
-        spread = speedups.spread_between_launches(points, runs, over)
-        curve, values = speedups.curve(points, over, base, spread), speedups.paired(points, over, base)
+        curve, values = speedups.curve(points, over, base), speedups.paired(points, over, base)
         shared = controls.invalid(points).groupby(points[over]).any()
         model, measured = points["model"].iloc[0], labels.measurement_counts(points, curve)
         nth = series_number(runs, model, series)

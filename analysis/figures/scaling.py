@@ -99,8 +99,7 @@ def _without_allreduce(local: pd.DataFrame, over: str) -> list[Line]:
     control_series = runs[runs["kind"].eq("control")].groupby(["model", "series"], sort=False)
     lines = [Line("without allreduce", [], [], plots.GREY, "x", "")] if len(control_series) else []
     for (model, _), rows in control_series:
-        spread = speedups.spread_between_launches(rows, runs, over)
-        curve = speedups.curve(rows, over, speedups.base_of(rows, runs), spread)
+        curve = speedups.curve(rows, over, speedups.base_of(rows, runs))
         y, low, high = (curve[f"efficiency{end}"].tolist() for end in ("", "_low", "_high"))
         lines.append(Line("", curve["size"].tolist(), y, plots.colour(model), "x", "", low, high))
     return lines

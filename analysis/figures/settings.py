@@ -97,11 +97,11 @@ def _side_by_side(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=34 + 9 * len(series))
     ticks: list[str] = []
     for y, ((model, _), rows) in enumerate(series):
-        rates = rows["rate"].tolist()
-        mean = repeats.harmonic_mean(speedups.by_launch(rows, "rate"))
-        _row(axes, y, rates, mean, model, "white" if rows["cores_shared"].any() else plots.colour(model))
+        rate = speedups.rate_of(rows)
+        face = "white" if rows["cores_shared"].any() else plots.colour(model)
+        _row(axes, y, rows["rate"].tolist(), rate, model, face)
         plots.mark_bounds(axes, point_bounds(points.local, rows), y)
-        ticks.append("\n".join([f"{labels.name(model)}, n={mean.n}", *labels.distinctions(rows, runs)]))
+        ticks.append("\n".join([f"{labels.name(model)}, n={rate.n}", *labels.distinctions(rows, runs)]))
     _row_axis(axes, ticks)
     axes.set_xlim(0)
     axes.set_xlabel("throughput [images/s]")
@@ -113,9 +113,9 @@ def _overhead(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=34 + 10 * len(compared))
     ticks: list[str] = []
     for y, ratio in enumerate(compared):
-        e = repeats.median(ratio.launches)
-        _row(axes, y, [value for launch in ratio.launches for value in launch], e, ratio.model, size=4)
-        numbers = f"median {e.text('.3f')}, n={counted(e.n, ratio.unit)}"
+        e = ratio.number
+        _row(axes, y, ratio.values, e, ratio.model, size=4)
+        numbers = f"{e.text('.3f')}, n={counted(e.n, ratio.unit)}"
         ticks.append("\n".join(line for line in (*ratio.label, numbers) if line))
     axes.axvline(1, color=plots.GREY, linestyle=":")
     _row_axis(axes, ticks, below=0.4)
@@ -148,7 +148,7 @@ def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> lis
         launches = {x: values for x, values in joules_at.items() if values}
         if not launches:
             continue
-        medians = [repeats.median(values) for values in launches.values()]
+        medians = [repeats.typical(values) for values in launches.values()]
         raw = [(x, value) for x, values in launches.items() for launch in values for value in launch]
         label = [f"{labels.name(model)}, local", labels.n_range(median.n for median in medians)]
         nth = plots.series_number(runs, model, series)
@@ -173,7 +173,7 @@ def _energy_side_by_side(points: Points) -> Figure:
         for y, at in enumerate(at_points):
             if values := joules(points.local, at, quantity):  # else its energy is not known
                 dots = [value for launch in values for value in launch]
-                _row(axes, y, dots, repeats.median(values), at["model"].iloc[0])
+                _row(axes, y, dots, repeats.typical(values), at["model"].iloc[0])
         axes.set_xlim(0, 1.05 * axes.get_xlim()[1])
         axes.set_xlabel(ENERGY_LABELS[quantity])
     ticks = []

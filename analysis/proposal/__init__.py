@@ -165,7 +165,7 @@ def _curve(
 ) -> SupportedCurve:  # fmt: skip
     points = sorted(points, key=lambda point: point.runs["ranks"].iloc[0])
     verdicts = _verdicts(points, plan.threshold)
-    gains, first = _gains(points, measured), points[0].runs.iloc[0]
+    gains, first = _gains(points), points[0].runs.iloc[0]
     rows = [
         _measured(point, verdict, gain, records, measured, plan)
         for point, verdict, gain in zip(points, verdicts, gains, strict=True)
@@ -192,13 +192,11 @@ def _contradiction(points: Sequence[summary.Point], measured: pd.DataFrame) -> s
     return f"{serious[0].stated}, {serious[0].follows}" if serious else ""
 
 
-def _gains(points: Sequence[summary.Point], measured: pd.DataFrame) -> list[tuple[Number | None, float]]:
+def _gains(points: Sequence[summary.Point]) -> list[tuple[Number | None, float]]:
     """Return the rate of each point over that of the point before it, and the ranks over those of that; first none."""
-    among = speedups.rates(measured)
-    spread = speedups.spread_between_launches(pd.concat([point.runs for point in points]), among, "ranks")
     gains: list[tuple[Number | None, float]] = [(None, math.nan)]
     for before, point in itertools.pairwise(points):
-        pair = speedups.numbers(pd.concat([before.runs, point.runs]), "ranks", spread)
+        pair = speedups.numbers(pd.concat([before.runs, point.runs]), "ranks")
         gains.append((pair[max(pair)]["speedup"], max(pair) / min(pair)))
     return gains
 

@@ -1,7 +1,7 @@
-"""Numbers from repeated measurements, with intervals that assume no distribution.
+"""Numbers from repeated measurements, with their intervals.
 
-Values come by launch: one value for each of its rounds, or a single one. A median has the interval of
-`record.intervals`. A mean has one of its own, as skewed values have a mean far from their median:
+Values come by launch: one value for each of its rounds, or a single one. A typical value has the
+interval of `record.intervals`. A mean has one of its own, as the mean of skewed values is far from the typical one:
 
 - one or two launches in rounds: Hall's, over the rounds, from MIN_ROUNDS on. It covers other rounds of these launches.
 - three launches or more, with MIN_ROUNDS_OF_LAUNCHES rounds together: Student's t over the means of launches, never
@@ -19,13 +19,13 @@ import numpy as np
 
 from analysis.stats import LEVEL, NO_ENDS, Ends, Number, unknown
 from record import intervals
+from record.intervals import Interval
 
 MIN_VALUES = intervals.MIN_VALUES
 # Of fewer rounds, more than 5 times in 100, none may have what disturbs one round in eight: 0.88^24 = 0.047.
 MIN_ROUNDS = 24
 MIN_LAUNCHES, MIN_ROUNDS_OF_LAUNCHES = 3, 12
 Launches = intervals.Launches
-Spread = intervals.Spread
 
 
 def singles(values: Sequence[float]) -> list[list[float]]:
@@ -33,24 +33,18 @@ def singles(values: Sequence[float]) -> list[list[float]]:
     return [[value] for value in values]
 
 
-def median(launches: Launches, level: float = LEVEL, spread: Spread | None = None) -> Number:
-    """Return the median of all values; for several launches in rounds, the mean of their medians; NaN for no value.
-
-    Use it for ratios of paired values. level: at which the interval is shown. spread: between launches, if it is known
-    from curves that were measured alike.
-    """
-    if not any(launches):
-        return unknown(n=0)
-
-    def ends(level: float) -> Ends:
-        interval = intervals.launches_interval(launches, level, spread)
-        return (interval.low, interval.high) if interval else NO_ENDS
-
-    values, interval = _values(launches), intervals.launches_interval(launches, spread=spread)
+def number(interval: Interval | None, level: float = LEVEL) -> Number:
+    """Return an interval as a number that is shown at a level; NaN for None."""
     if interval is None:
-        return Number(statistics.median(values), ends, len(values), level=level)
-    another = (interval.another or NO_ENDS) if level == LEVEL else NO_ENDS
-    return Number(interval.value, ends, len(values), interval.variation, level, another=another)
+        return unknown(n=0)
+    another = interval.another(LEVEL) if interval.another and level == LEVEL else NO_ENDS
+    variation = interval.variation if interval.n >= MIN_VALUES else ""
+    return Number(interval.value, interval.ends, interval.n, variation, level, another=another)
+
+
+def typical(launches: Launches, level: float = LEVEL) -> Number:
+    """Return the typical value of launches (`record.intervals`), shown at a level; NaN for no value."""
+    return number(intervals.typical(launches), level)
 
 
 def harmonic_mean(launches: Launches) -> Number:

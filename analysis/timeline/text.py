@@ -18,7 +18,7 @@ import pandas as pd
 from analysis import grouped, labels
 from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number
-from analysis.stats.repeats import median
+from analysis.stats.repeats import typical
 from analysis.timeline import (
     EXCHANGE,
     PARTS,
@@ -53,7 +53,7 @@ class RankTimeline(Document):
 
 
 class LaunchTimeline(Document):
-    """The parts of the steps of a launch; each number is a median over its timed steps."""
+    """The parts of the steps of a launch; each number is typical of its timed steps."""
 
     model: str
     point: str
@@ -87,8 +87,10 @@ def answer(launch: TracedLaunch, trace: Path) -> LaunchTimeline:
         controller=exchange["controller"],
         cycle_time_ms=exchange.get("cycle_time_ms"),
         timed_steps=len(timed_steps(launch.ranks[0])),
-        parts_s={name: _median([step[name].time_s for step in steps]) for name in parts},
-        overlapped_s={name: _median([step[name].overlapped_s for step in steps]) for name in parts if name in EXCHANGE},
+        parts_s={name: _typical([step[name].time_s for step in steps]) for name in parts},
+        overlapped_s={
+            name: _typical([step[name].overlapped_s for step in steps]) for name in parts if name in EXCHANGE
+        },
         ranks=[_rank(*rank) for rank in steps_by_rank(launch)],
         sentences=[*sentences(launch, steps)],
         trace=str(trace),
@@ -99,14 +101,14 @@ def _rank(times: RankTimes, computing_s: list[float], behind_s: list[float]) -> 
     return RankTimeline(
         rank=times.rank.rank,
         host=times.rank.host,
-        computing_s=_median(computing_s) if computing_s else None,
-        ready_after_first_s=_median(behind_s) if behind_s else None,
+        computing_s=_typical(computing_s) if computing_s else None,
+        ready_after_first_s=_typical(behind_s) if behind_s else None,
         clock_error_s=times.clock_error_s,
     )
 
 
-def _median(values: list[float]) -> Number:
-    return replace(median([values]), variation="between steps")
+def _typical(values: list[float]) -> Number:
+    return replace(typical([values]), variation="between steps")
 
 
 def report(timeline: LaunchTimeline) -> str:
@@ -135,7 +137,7 @@ def _parts(timeline: LaunchTimeline) -> str:
         [label, _ms(parts[name]) if name in parts else "none here", _ms(overlapped[name]) if name in overlapped else ""]
         for name, label in PARTS.items()
     ]
-    return text_table(pd.DataFrame(rows, columns=["[ms a step of rank 0]", "median", "while it computed"]))
+    return text_table(pd.DataFrame(rows, columns=["[ms a step of rank 0]", "typical", "while it computed"]))
 
 
 def _ranks(ranks: Sequence[RankTimeline]) -> str:
@@ -168,8 +170,8 @@ def _exchange(launch: TracedLaunch, steps: Steps) -> Iterator[str]:
     whole_s = statistics.median(operation_s)
     share = statistics.median(overlapped_s) / whole_s if whole_s else 0.0
     yield (
-        f"Of {_ms(_median(operation_s))} ms of copies and wire a step, rank 0 computed during "
-        f"{_ms(_median(overlapped_s))} ms: "
+        f"Of {_ms(_typical(operation_s))} ms of copies and wire a step, rank 0 computed during "
+        f"{_ms(_typical(overlapped_s))} ms: "
         f"{100 * share:.0f} %."
     )
     exchange = launch.run.config["distribution"]

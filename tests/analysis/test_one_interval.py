@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from record import run_files as files
-from record.schema import RECORD_NAME, load
+from record import rounds
 from tests.helpers.kit import analyse
 from tests.helpers.run_records import make_rounds, save
 from train.launch.plan import launches
@@ -28,12 +27,9 @@ def results(tmp_path):
 
 @pytest.mark.parametrize("model", RATIOS)
 def test_all_commands_show_the_interval_of_the_launcher(results, model):
-    curves = [
-        [load(folder / RECORD_NAME) for repeats in files.completed(home).values() for folder in repeats]
-        for home in results.glob("weak_scaling/*rounds/*")
-    ]
+    curves = map(launches.curve_records, results.glob("weak_scaling/*rounds/*"))
     (records,) = [curve for curve in curves if curve[0].config["model"]["name"] == model]
-    by_arm = launches.speedups(records, launches.pooled_spread(curves, records[0]))
+    by_arm = rounds.speedups(records)
     live = next(interval for name, interval in by_arm.items() if not name.endswith("without-allreduce"))
     expected = pytest.approx([live.value / 2, live.low / 2, live.high / 2])
 

@@ -1,60 +1,141 @@
+import itertools
 import math
 from statistics import NormalDist
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import halfcauchy, t
 
 from record import intervals
-from record.intervals import Spread, launches_interval, median_interval
+from record.intervals import Turn, rate, speedup, typical
 
-# Hoefler and Belli's rule, and the usual tables: for n values the k-th smallest and largest, at 95 %.
-ORDERS = {6: 1, 8: 1, 9: 2, 11: 2, 12: 3, 17: 5, 20: 6, 25: 8, 100: 40}
-SIX, TWELVE = (3, 1, 2, 6, 4, 5), (5, 9, 1, 12, 3, 7, 10, 2, 8, 4, 11, 6)
-# Of 12 values the third ones miss the median 158 times in 4096, the fourth ones 598 times: as Hettmansperger and
-# Sheather interpolate, the interval begins at this share of the way from the third to the fourth.
-_SHARE = (0.05 - 158 / 4096) / (440 / 4096)
-BETWEEN = 9 * _SHARE / (3 + 6 * _SHARE)
+SIX = (0.05, -0.05, 0.03, -0.03, 0.01, -0.01)  # neighbours are not alike
 
 
-def ends(interval):
-    return interval.low, interval.high
+def launches(*logs):
+    """Rates by turn, of launches whose rounds have these logarithms."""
+    return {Turn(f"r{i}", 0, j): math.exp(x) for i, rounds in enumerate(logs) for j, x in enumerate(rounds)}
 
 
-@pytest.mark.parametrize(("n", "k"), ORDERS.items())
-def test_the_order_statistics_are_those_of_the_sign_test(n, k):
-    # How often the k-th smallest and k-th largest of n values miss the median.
-    missed, missed_next = (2 * sum(math.comb(n, i) for i in range(order)) / 2**n for order in (k, k + 1))
-    assert missed <= 0.05 < missed_next
-    alternating = sorted(range(1, n + 1), key=lambda value: min(value, n + 1 - value))  # below and above the median
-    position = median_interval(alternating).low
-    assert position == k if n < 12 else k < position < k + 1
+def singles(rates):
+    """Rates of launches of a single point, by repeat."""
+    return {Turn("", 0, repeat): rate for repeat, rate in rates.items()}
 
 
-def test_few_values_have_an_interval_only_at_levels_that_the_outermost_ones_reach():
-    assert median_interval(SIX[:5]) is None
-    result = median_interval(SIX)
-    assert (result.value, *ends(result), result.n) == (3.5, 1, 6, 6)
-    # The smallest and the largest of six miss the median once in 32.
-    assert median_interval(SIX, 0.968).low == 1
-    assert median_interval(SIX, 0.97) is None
-    assert launches_interval([[value] for value in SIX], 0.97) is None
+def log_ends(interval, level=0.95):
+    return [math.log(end) for end in interval.ends(level)]
 
 
-def test_values_that_alternate_are_no_reason_to_widen():
-    assert ends(median_interval([1.0, 2.0] * 12)) == (1.0, 2.0)
-    spread = [float(i if i % 2 else -i) for i in range(24)]  # neighbours are never alike
-    seventh, eighth = sorted(spread)[6:8]  # orders of 97.7 % and 93.6 %
-    assert seventh < median_interval(spread).low < eighth
-    lasting = median_interval(sorted(spread))  # neighbours are alike: a disturbance that lasts
-    assert lasting.low < seventh < -seventh < lasting.high
+def test_rates_are_compared_by_their_repeat_not_by_their_position():
+    # The first launch of the point failed: 18 / 10, not 18 / 20.
+    result = speedup(singles({1: 18.0, 2: 9.0}), singles({0: 20.0, 1: 10.0, 2: 5.0}))
+    assert (result.value, result.n) == (pytest.approx(1.8), 2)
+    assert speedup(singles({0: 1.0}), singles({1: 1.0})) is None
+    assert rate({}) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "centre"),
+    [
+        # The means of all pairs and the values: 0, 0.5, 1, 1, 1.5, 2, 5, 5.5, 6, 10.
+        ((10.0, 0.0, 1.0, 2.0), 1.75),
+        ((1.0, 2.0, 3.0, 4.0, 100.0), 3.0),  # eight of 15 means are at most 3
+        ((0.0, 1.0, 100.0), 1.0),  # of three the median
+    ],
+)
+def test_a_launch_has_the_estimate_of_hodges_and_lehmann(values, centre):
+    assert math.log(rate(launches(values)).value) == pytest.approx(centre)
+
+
+_ROUNDS = st.lists(st.floats(-0.5, 0.5), min_size=1, max_size=8)
+
+
+@given(st.lists(st.tuples(_ROUNDS, _ROUNDS), min_size=1, max_size=4))
+def test_the_rates_of_two_points_give_their_ratio(rounds):
+    above, below = launches(*(a for a, _ in rounds)), launches(*(b for _, b in rounds))
+    result = speedup(above, below)
+    assert result.value == pytest.approx(rate(above).value / rate(below).value)
+    assert math.isnan(result.low) or result.low <= result.value <= result.high
+
+
+def test_one_launch_has_the_interval_of_student_over_its_rounds():
+    # Distances 0.18 over sqrt(6 5), times sqrt(pi / 2): 0.041188; t of 5 degrees 2.5706; an efficiency of 0.95.
+    half = 2.5706 * 0.041188 / math.sqrt(0.95 * 6)
+    result = speedup(launches(SIX), launches([0.0] * 6))
+    assert (result.n, result.variation, result.another) == (6, "between rounds", None)
+    assert (result.value, log_ends(result)) == (pytest.approx(1.0), pytest.approx([-half, half], rel=1e-4))
+    assert result.scatter == pytest.approx(0.041188, rel=1e-4)
+    few = rate(launches(SIX[:5]))
+    assert (math.isnan(few.low), few.half_width_fraction()) == (True, math.inf)
+    assert rate(singles(dict(enumerate(SIX, 1)) | {2: 0.1, 4: 0.1, 6: 0.1})).variation == "between launches"
+
+
+def test_neighbours_that_are_alike_widen_the_interval():
+    values = [0.01 * (i if i % 2 else -i) for i in range(24)]
+    alternating, lasting = rate(launches(values)), rate(launches(sorted(values)))
+    assert lasting.half_width_fraction() > 2 * alternating.half_width_fraction()
+
+
+def held(half, centres, rounds_variance, degrees, another=0):
+    """The probability of the mean of launches, or of another, within so much, by integration over all tau."""
+    k, mean = len(centres), sum(centres) / len(centres)
+    squares = sum((centre - mean) ** 2 for centre in centres)
+
+    def density(tau):
+        variance = tau**2 + rounds_variance
+        return halfcauchy.pdf(tau, scale=0.06) * variance ** (-(k - 1) / 2) * math.exp(-squares / 2 / variance)
+
+    def within(tau):
+        error = math.sqrt((tau**2 + rounds_variance) * (another + 1 / k))
+        return density(tau) * (1 - 2 * t.sf(half / error, degrees))
+
+    every = [0.0, 0.01, 0.05, 0.2, 1.0, 20.0]
+    inside, whole = (sum(quad(f, low, high)[0] for low, high in itertools.pairwise(every)) for f in (within, density))
+    return inside / whole
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("level", [0.95, 0.99])
+def test_launches_have_the_interval_of_a_half_cauchy_prior(apart, level):
+    # Three launches of six rounds: the scatter is that of one, 0.041188.
+    result = speedup(launches(SIX, [x + apart for x in SIX], [x - apart for x in SIX]), launches(*[[0.0] * 6] * 3))
+    assert result.variation == "between launches"
+    square = 0.041188**2 / 0.95 / 6
+    low, high = log_ends(result, level)
+    assert (low, held(high, (-apart, 0.0, apart), square, 15)) == (pytest.approx(-high), pytest.approx(level, abs=2e-3))
+    other = math.log(result.another(level)[1])
+    assert held(other, (-apart, 0.0, apart), square, 15, another=1) == pytest.approx(level, abs=3e-3)
+
+
+def test_what_widens_an_interval_is_known():
+    alike = speedup(launches(SIX, SIX, SIX), launches(*[[0.0] * 6] * 3))
+    apart = speedup(launches(SIX, [x + 0.3 for x in SIX], SIX), launches(*[[0.0] * 6] * 3))
+    assert apart.rounds_share < 0.1 < 0.3 < alike.rounds_share < 1
+
+
+def test_one_outlier_does_not_widen_the_interval_much():
+    rounds = [0.3 + x for x in SIX]
+    clean, struck = (typical([[math.exp(x) for x in values] for values in (rounds, rounds, last)])
+                     for last in (rounds, [*rounds[:5], math.log(0.01)]))  # fmt: skip
+    assert struck.value == pytest.approx(clean.value, rel=0.02)
+    assert struck.half_width_fraction() < 1.6 * clean.half_width_fraction()
 
 
 def test_the_interval_of_two_groups_spans_those_of_both():
-    slow, fast = ([start + 0.01 * (i - 1) for i in TWELVE] for start in (1.0, 1.5))
-    result = median_interval([value for pair in zip(slow, fast, strict=True) for value in pair])
-    assert result.value == pytest.approx((1.11 + 1.5) / 2)
-    assert ends(result) == pytest.approx((1.02 + 0.01 * BETWEEN, 1.59 - 0.01 * BETWEEN))
+    slow, fast = ([start + x for x in (*SIX, *SIX)] for start in (0.0, 0.5))
+    result = rate(launches([x for pair in zip(slow, fast, strict=True) for x in pair]))
+    # Each group: distances 0.36 over sqrt(12 11); t of 11 degrees.
+    half = 2.2010 * math.sqrt(math.pi / 2) * 0.36 / math.sqrt(132) / math.sqrt(0.95 * 12)
+    assert log_ends(result) == pytest.approx([-half, 0.5 + half], rel=1e-3)
+
+
+def test_differences_have_no_logarithms():
+    result = typical([[-0.1, -0.2, -0.1], [0.1, 0.2, 0.1]])
+    assert (result.value, result.low) == (pytest.approx(0.0), pytest.approx(-result.high))
+    assert typical([[], []]) is None
+    assert typical([[1.0], [2.0], [4.0]]).value == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(("disturbed", "grouped"), [(5, False), (6, True), (12, True), (18, True), (19, False)])
@@ -74,107 +155,6 @@ def test_two_groups_have_a_quarter_of_the_values_each(disturbed, grouped):
 )
 def test_values_without_a_gap_are_one_group(values):
     assert intervals.two_groups(values) is None
-
-
-@given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=60), st.floats(0.1, 10.0))
-def test_the_interval_holds_the_median_and_scales_with_the_unit(values, factor):
-    result = median_interval(values)
-    assert result.low <= result.value <= result.high
-    scaled = median_interval([factor * value for value in values])
-    assert ends(scaled) == pytest.approx((factor * result.low, factor * result.high))
-
-
-def logs(*launches):
-    """Launches whose values have these logarithms."""
-    return [[math.exp(value) for value in launch] for launch in launches]
-
-
-def test_two_launches_have_the_interval_of_student_with_one_degree():
-    # Medians 0 and 0.2: mean 0.1, variance 0.02; t of one degree 12.706, of the mean of two sqrt(0.02 / 2) = 0.1.
-    result = launches_interval(logs([-0.001, 0.0, 0.001] * 2, [0.199, 0.2, 0.201] * 2))
-    assert (result.variation, result.n, result.value) == ("between launches", 12, pytest.approx(math.exp(0.1)))
-    assert [math.log(end) for end in ends(result)] == pytest.approx([0.1 - 1.2706, 0.1 + 1.2706], abs=1e-4)
-    # Another launch: variance 0.02 (1 + 1 / 2).
-    further = 12.706 * math.sqrt(0.03)
-    assert [math.log(end) for end in result.another] == pytest.approx([0.1 - further, 0.1 + further], abs=1e-3)
-
-
-def test_the_variance_between_launches_is_pooled_over_curves():
-    still = [0.0] * 3
-    # Variances 0.02 and 0.0001 of two launches each, whose rounds do not scatter: 0.01005, with two degrees.
-    apart, close = logs(still, [0.2] * 3), logs(still, [math.sqrt(0.0002)] * 3)
-    spread = intervals.launch_spread([apart, close, logs(still)])
-    assert (spread.variance, spread.degrees) == (pytest.approx(0.01005), 2)
-    half, centre = 4.30265 * math.sqrt(0.01005 / 2), math.sqrt(0.0002) / 2
-    result = launches_interval(close, spread=spread)
-    assert [math.log(end) for end in ends(result)] == pytest.approx([centre - half, centre + half], rel=1e-4)
-    # The variance of these launches, 0.02, is larger than the pooled one: Student's t has its one degree, too.
-    assert math.log(launches_interval(apart, spread=spread).high) == pytest.approx(0.1 + 12.7062 * 0.1, rel=1e-4)
-
-
-def test_variance_that_rounds_explain_is_not_between_launches():
-    # Rounds -0.1, 0, 0.1: distances 0.2 over 2 degrees, times sqrt(pi / 2): 0.12533; of a median of three
-    # pi / 2 / 3 of its square, 0.0082247. The launches differ by less.
-    rounds = [-0.1, 0.0, 0.1]
-    assert intervals.launch_spread([logs(rounds, [value + 0.05 for value in rounds])]) == Spread(0.0, 1)
-    far = intervals.launch_spread([logs(rounds, [value + 0.3 for value in rounds])])
-    assert far.variance == pytest.approx(0.3**2 / 2 - 0.0082247, rel=1e-4)
-
-
-def test_one_launch_covers_launches_only_where_the_differences_of_others_are_known():
-    values = logs([-0.01, 0.0, 0.01] * 4)
-    alone = launches_interval(values)
-    assert (alone, alone.variation, alone.another) == (median_interval(values[0]), "between rounds", None)
-    result = launches_interval(values, spread=Spread(0.0004, 4))
-    # Distances 0.08 over 11 degrees, times sqrt(pi / 2): 0.0091151; of a median of twelve pi / 24 of its square.
-    # Of the four degrees of the others two count: 4.30265.
-    half = 4.30265 * math.sqrt(0.0004 + math.pi / 24 * 0.0091151**2)
-    assert (result.variation, math.log(result.high)) == ("between launches", pytest.approx(half, rel=1e-4))
-    assert math.log(result.another[1]) == pytest.approx(math.sqrt(2) * half, rel=1e-4)
-
-
-@given(
-    st.lists(st.lists(st.floats(0.5, 2.0), min_size=2, max_size=20), min_size=1, max_size=5),
-    st.floats(0.0, 0.1),
-    st.integers(0, 9),
-)
-def test_an_interval_over_launches_is_never_narrower_than_that_of_their_rounds(launches, variance, degrees):
-    result = launches_interval(launches, spread=Spread(variance, degrees))
-    rounds = median_interval([value for values in launches for value in values])
-    if rounds is None:
-        assert result is None
-    else:
-        assert result.low <= rounds.low <= rounds.high <= result.high
-        assert result.another is None or result.another[0] <= result.low <= result.high <= result.another[1]
-
-
-def test_launches_of_one_value_have_the_interval_of_their_median():
-    result = launches_interval([[value] for value in SIX])
-    assert (result.value, *ends(result), result.n, result.variation) == (3.5, 1, 6, 6, "between launches")
-    assert launches_interval([[1.0], [2.0], [3.0]]) is None
-    assert launches_interval([[1.0, 2.0], []]) is None
-    # Differences have no logarithms: variance 0.02, mean 0.
-    result = launches_interval([[-0.1, -0.1, -0.1], [0.1, 0.1, 0.1]])
-    assert (result.value, result.high) == (pytest.approx(0.0), pytest.approx(1.2706, abs=1e-4))
-
-
-def test_what_curves_have_in_common_counts_as_two_launches_more():
-    # Three launches whose rounds do not scatter, with 1 % of variance between launches: 2 + 2 of the ten degrees.
-    alike = [[1.0] * 4] * 3
-    assert launches_interval(alike, spread=Spread(0.01**2, 10)).degrees == 4
-    assert launches_interval(alike, spread=Spread(0.01**2, 3)).degrees == 3
-    high = launches_interval(alike, spread=Spread(0.01**2, 10)).high
-    assert math.log(high) == pytest.approx(2.77645 * 0.01 / math.sqrt(3), rel=1e-4)
-
-
-def test_a_curve_is_precise_with_the_degrees_of_its_own_launches():
-    # 1 % of variance between launches: Student's t with one degree 12.71, two 4.303, three 3.182, over the root of the
-    # launches: 8.98, 2.48 and 1.59 %.
-    alike, spread = [1.0, 1.0, 1.0, 1.0], Spread(0.01**2, 10)
-    for launches, half in ((2, 0.0900), (3, 0.0249), (4, 0.0160)):
-        assert intervals.is_precise([alike] * launches, half, spread)
-        assert not intervals.is_precise([alike] * launches, 0.98 * half, spread)
-    assert not intervals.is_precise([alike], 0.9, spread)  # too few values for an interval
 
 
 # Percentage points of Student's t, two-sided: Abramowitz and Stegun 1964, table 26.10.

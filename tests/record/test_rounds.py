@@ -1,8 +1,12 @@
+import math
+
 import pytest
 
 from record import rounds
+from record.intervals import Turn
 from record.rounds import Arm
 from record.schema import Window
+from tests.helpers.run_records import disturb, make_rounds
 
 ONE_RANK, TWO_RANKS = Arm(ranks=1, step_batch=4), Arm(ranks=2, step_batch=4)
 
@@ -18,8 +22,16 @@ def test_a_rate_is_that_of_all_ranks_in_the_time_of_the_slowest_if_all_have_fini
     assert rounds.rates([ONE_RANK, TWO_RANKS], [[], []]) == []
 
 
-def test_a_speedup_is_a_ratio_within_a_round():
-    assert rounds.ratios([{0: 4.0, 1: 6.0}, {0: 8.0}, {0: 2.0, 1: 3.6}], arm=1, base=0) == [1.5, 1.8]
+def test_the_rates_of_a_curve_are_those_of_the_rounds_that_count_of_all_its_launches():
+    """Rounds of 1 s for the base; two ranks take 2 / 1.5 s as long for twice the images. The second is disturbed."""
+    first, second = (make_rounds([(1.0, 2 / x, 1.0) for x in ratios], repeat=repeat)
+                     for repeat, ratios in enumerate(([1.5, 1.2], [1.6])))  # fmt: skip
+    disturb(first, {1: 0.5})
+    [(point, base), _] = rounds.over_base([first, second]).values()
+    turns = [Turn("r0", 0, 0), Turn("r1", 0, 0)]
+    assert ([*point], [*base]) == (turns, turns)
+    assert [point[turn] / base[turn] for turn in turns] == pytest.approx([1.5, 1.6])
+    assert next(iter(rounds.speedups([first, second]).values())).value == pytest.approx(math.sqrt(1.5 * 1.6))
 
 
 def test_speedups_are_over_the_base_or_else_over_the_control():

@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
-from statistics import harmonic_mean
 from typing import Any
 
 from common import bounded_files as bounded
-from record import rounds
+from record import intervals, rounds
 from record import run_files as files
 from record.disturbance import run_selection
 from record.schema import PHASES, Epoch, RunRecord
@@ -251,12 +250,11 @@ def summary(record: RunRecord) -> dict[str, Any]:
 
 
 def _rates(record: RunRecord) -> dict[str, float]:
-    """Return images/s of each arm of a launch in rounds, the harmonic mean over the rounds that count."""
+    """Return the typical images/s of each arm of a launch in rounds."""
     if not record.config.get("rounds"):
         return {}
-    measured, names = rounds.counting_rates(record), _arm_names(record)
-    by_arm = {name: [rates[arm] for rates in measured if arm in rates] for arm, name in enumerate(names)}
-    return {f"images_per_s_{name}": harmonic_mean(rates) for name, rates in by_arm.items() if rates}
+    typical = zip(_arm_names(record), map(intervals.rate, rounds.arm_rates([record])), strict=True)
+    return {f"images_per_s_{name}": rate.value for name, rate in typical if rate}
 
 
 def phases(by_rank: Sequence[dict[str, float]]) -> dict[str, float]:

@@ -27,7 +27,7 @@ def test_a_local_curve_has_the_sizes_of_its_axis(results):
     local = results.table()
     assert axes(local) == {"mine": "optimizer.momentum"}
     runs = speedups.rates(local)
-    assert local_curve(runs, column("optimizer.momentum", local), "throughput", runs).sizes == [0.0, 0.9]
+    assert local_curve(runs, column("optimizer.momentum", local), "throughput").sizes == [0.0, 0.9]
 
 
 def test_a_speedup_by_wall_time_is_of_images_per_second():

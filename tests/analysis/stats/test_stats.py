@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.stats import between, combined, common_variation, exact, from_ends, rounded, unknown
-from analysis.stats.repeats import arithmetic_mean, median, proportion, singles
+from analysis.stats.repeats import arithmetic_mean, proportion, singles, typical
 from analysis.stats.student import exponential, student
 
 finite = st.floats(-1e6, 1e6)
@@ -13,7 +13,7 @@ means = st.builds(student, finite, st.floats(1e-3, 1e3), st.integers(1, 50), st.
 samples = st.lists(finite, min_size=6, max_size=30).map(singles)
 shares = st.integers(0, 40).flatmap(lambda n: st.builds(proportion, st.integers(0, n), st.just(n)))
 roundings = st.builds(lambda value, half: between(value, value - half, value + half), finite, st.floats(0, 10))
-numbers = st.one_of(means, samples.map(median), samples.map(arithmetic_mean), roundings)
+numbers = st.one_of(means, samples.map(typical), samples.map(arithmetic_mean), roundings)
 
 
 @given(st.one_of(numbers, shares))
@@ -48,7 +48,7 @@ def test_scaling_scales_both_ends_and_is_undone(number, factor):
         (exact(1.5389), "1.539"),
         (between(2.0, 2.0, math.inf), "2 or more"),
         (between(2.0, -math.inf, 2.0), "2 or less"),
-        (median([[0.25] * 6]), "0.25 (0.25 to 0.25)"),  # measured: that they agree is a result
+        (typical([[0.25] * 6]), "0.25 (0.25 to 0.25)"),  # measured: that they agree is a result
         (from_ends(6.0, 5.0, math.nan, "about the fit"), "6 (5 or more)"),
     ],
 )

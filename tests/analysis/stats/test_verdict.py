@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.stats import between, exact, from_ends, unknown, verdict
-from analysis.stats.repeats import median
 from analysis.stats.student import student
 from analysis.stats.verdict import Bounds, Verdict, judge
 
@@ -66,9 +65,6 @@ def test_p_values_are_those_of_the_interval():
     assert (result.outcome, result.p) == ("inside", pytest.approx(0.0367, abs=1e-4))
     result = verdict.leaning(student(0.1, 0.05, 10, 11), Bounds(high=0.0))
     assert (result.outcome, result.p) == ("outside", pytest.approx(0.0734, abs=1e-4))
-    # Six values decide at their own level.
-    result = verdict.leaning(median([[1.02, 1.03, 1.04, 1.06, 1.07, 1.08]]), AT_MOST)
-    assert (result.outcome, result.p) == ("outside", pytest.approx(2 / 64))
     assert verdict.leaning(unknown(1.0), Bounds(high=0.0)) == Verdict("undecided", "no interval", p=1.0)
 
 

@@ -11,12 +11,13 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 
 from record import clock, intervals, rounds
 from record import run_files as files
 from record.disturbance import run_selection, selection_text
-from record.intervals import Interval, Spread
+from record.intervals import Interval, Turn
+from record.progress import duration
 from record.schema import RECORD_NAME, RunRecord, load
 from train.config.schema import Measure
 from train.launch.plan.runs import Point, Run
@@ -24,92 +25,28 @@ from train.launch.plan.runs import Point, Run
 Speedups = Mapping[str, Interval | None]
 
 
-def curve_records(results: Path, experiment: str) -> dict[Path, list[RunRecord]]:
-    """Return the complete records in rounds of an experiment, of every generation, by the folder of their curve."""
-    by_curve: dict[Path, list[RunRecord]] = {}
-    for home in sorted((results / experiment).glob("*rounds/*")):
-        folders = [folder for repeats in files.completed(home).values() for folder in repeats]
-        if folders:
-            by_curve[home] = [load(folder / RECORD_NAME) for folder in folders]
-    return by_curve
+def curve_records(home: Path) -> list[RunRecord]:
+    """Return the complete records in the folder of a curve, of every generation."""
+    return [load(folder / RECORD_NAME) for folders in files.completed(home).values() for folder in folders]
 
 
-def pooled_spread(curves: Sequence[Sequence[RunRecord]], like: RunRecord) -> Spread:
-    """Return the spread between launches, pooled over curves with the machine and the versions of the record `like`.
-
-    curves: the launches of each. Only the largest point of a curve counts: speedups of one launch are not independent.
-    """
-    alike = [[record for record in records if _setup(record) == _setup(like)] for records in curves]
-    return intervals.launch_spread([_ratios(records, _largest(records[0])) for records in alike if records])
-
-
-def _setup(record: RunRecord) -> tuple[object, ...]:
-    env = record.environment
-    return (sorted((host.cpu_model, host.cores) for host in env.hosts), env.versions) if env else ()
-
-
-def _largest(record: RunRecord) -> int:
-    """Return the index of the arm of the largest point."""
-    arms = record.config["rounds"]
-    base = rounds.base_of(rounds.arms(record.config))
-    others = [index for index in range(len(arms)) if index != base]
-    return max(others, key=lambda index: (arms[index]["role"] == "point", arms[index]["ranks"]))
-
-
-def _ratios(records: Sequence[RunRecord], arm: int) -> list[list[float]]:
-    """Return the speedups of an arm over the base in the rounds of each launch."""
-    base = rounds.base_of(rounds.arms(records[0].config))
-    return [rounds.ratios(rounds.counting_rates(record), arm, base) for record in records]
-
-
-def _arms(records: Sequence[RunRecord]) -> dict[str, list[list[float]]]:
-    """Return the speedups over the base in the rounds of each launch, by the name of the arm.
-
-    Without those that the last launch left out.
-    """
-    base = rounds.base_of(rounds.arms(records[0].config))
-    return {
-        arm["name"]: _ratios(records, index)
-        for index, arm in enumerate(records[0].config["rounds"])
-        if index != base and arm["name"] not in records[-1].arms_left_out
-    }
-
-
-def speedups(records: Sequence[RunRecord], spread: Spread | None = None) -> Speedups:
-    """Return the speedup of each arm of a curve over its base, by the name of the arm; None without an interval.
-
-    spread: as from `pooled_spread`.
-    """
-    return {name: intervals.launches_interval(launches, spread=spread) for name, launches in _arms(records).items()}
-
-
-def is_precise(records: Sequence[RunRecord], fraction: float, spread: Spread | None = None) -> bool:
-    """Return whether every speedup of a curve is as precise as this fraction of it, by `intervals.is_precise`."""
-    return all(intervals.is_precise(launches, fraction, spread) for launches in _arms(records).values())
-
-
-def result(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> str:
-    """Return the result of a curve as text: each speedup, from three launches like these on with its interval.
+def result(run: Run, records: Sequence[RunRecord]) -> str:
+    """Return the result of a curve as text: each speedup, from two launches on with its interval.
 
     run: the last launch. records: one or more.
     """
-    measured, labels = speedups(records, spread), rounds.labels(records[-1].config)
-    texts = [f"{labels[name]} {_text(ratios, measured[name])}" for name, ratios in _arms(records).items()]
+    labels = rounds.labels(records[-1].config)
+    texts = [f"{labels[name]} {_text(speedup)}" for name, speedup in rounds.speedups(records).items()]
     disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
     left_out = [f"left out: {labels[name]}, {why}" for name, why in records[-1].arms_left_out.items()]
     launches = f"{len(records)} launch{'es' * (len(records) != 1)}"
     return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *disturbed, *left_out])}"
 
 
-def _text(launches: Sequence[Sequence[float]], interval: Interval | None) -> str:
-    """Return a speedup as text, with its interval if three launches or more show how far launches differ.
-
-    launches: its ratios in the rounds of each launch.
-    """
-    if interval and interval.degrees >= MIN_LAUNCHES - 1:
-        return interval.text()
-    ratios = [ratio for launch in launches for ratio in launch]
-    return f"{interval.value if interval else median(ratios):.3g}x" if ratios else "no complete round"
+def _text(speedup: Interval | None) -> str:
+    if speedup is None:
+        return "no complete round"
+    return speedup.text() if speedup.variation == "between launches" else f"{speedup.value:.3g}x"
 
 
 @dataclass(frozen=True)
@@ -122,15 +59,17 @@ class Shortfall:
 
     def lines(self) -> list[str]:
         """Return it as lines of text."""
-        return [self.text, *(f"  why: {reason}" for reason in self.reasons)]
+        more = f"; about {duration(self.more_s)} more would be enough"
+        return [self.text + more, *(f"  why: {reason}" for reason in self.reasons)]
 
 
 def _shortfall(
     name: str, goal: float, measured: Speedups, times_s: Sequence[float], reasons: Sequence[str]
 ) -> Shortfall:
     """Return the shortfall of a result, with the width of each ratio if they differ. times_s: of its launches."""
-    worst = max((i.half_width_fraction if i else math.inf for i in measured.values()), default=math.inf)
-    texts = {key: f"± {100 * i.half_width_fraction:.2g} %" if i else "no interval" for key, i in measured.items()}
+    halves = {key: interval.half_width_fraction() if interval else math.inf for key, interval in measured.items()}
+    worst = max(halves.values(), default=math.inf)
+    texts = {key: f"± {100 * half:.2g} %" if math.isfinite(half) else "no interval" for key, half in halves.items()}
     same = len(set(texts.values())) == 1
     width = next(iter(texts.values())) if same else ", ".join(f"{key} {text}" for key, text in texts.items())
     more = len(times_s) * ((worst / goal) ** 2 - 1) if math.isfinite(worst) else MIN_LAUNCHES - len(times_s)
@@ -138,33 +77,49 @@ def _shortfall(
     return Shortfall(f"{name}: {width}, asked for ± {100 * goal:g} %", [*reasons], more_s)
 
 
-def _reached(goal: float, measured: Speedups) -> bool:
-    """Return whether every speedup has an interval as narrow as this fraction of it."""
-    return all(interval and interval.half_width_fraction <= goal for interval in measured.values())
+def is_precise(measured: Speedups, fraction: float, level: float = intervals.LEVEL) -> bool:
+    """Return whether every speedup has an interval that allows for other launches, as narrow as this fraction of it.
+
+    Measuring goes on until that holds at STOP_LEVEL: who stops as soon as an interval looks good claims more than was
+    measured.
+    """
+    known = [speedup for speedup in measured.values() if speedup and speedup.variation == "between launches"]
+    return len(known) == len(measured) and all(speedup.half_width_fraction(level) <= fraction for speedup in known)
 
 
-def shortfall(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> Shortfall | None:
+def shortfall(run: Run, records: Sequence[RunRecord]) -> Shortfall | None:
     """Return how a curve is less precise than asked for; None if it is not. run: its last launch."""
-    measured, goal = speedups(records, spread), run.point.config.measure.precision_fraction
-    if _reached(goal, measured):
+    measured, goal = rounds.speedups(records), run.point.config.measure.precision_fraction
+    if is_precise(measured, goal):
         return None
-    n = min(sum(map(len, ratios)) for ratios in _arms(records).values())
-    few = [f"an interval needs {intervals.MIN_VALUES} rounds; measured: {n}"] if n < intervals.MIN_VALUES else []
-    if len(records) < MIN_LAUNCHES:
-        few.append(f"{MIN_LAUNCHES} launches show how launches differ; measured: {len(records)}")
-    disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
     labels = rounds.labels(records[-1].config)
-    by_label = {labels[name]: interval for name, interval in measured.items()}
-    return _shortfall(run.point.name, goal, by_label, [record.job_s for record in records], [*few, *disturbed])
+    by_label = {labels[name]: speedup for name, speedup in measured.items()}
+    return _shortfall(run.point.name, goal, by_label, [record.job_s for record in records], _reasons(measured, records))
+
+
+def _reasons(measured: Speedups, records: Sequence[RunRecord]) -> list[str]:
+    """Return why the speedups of a curve are not more precise: too little was measured, or what scatters most."""
+    n = min((speedup.n if speedup else 0 for speedup in measured.values()), default=0)
+    reasons = [f"an interval needs {intervals.MIN_VALUES} rounds; measured: {n}"] if n < intervals.MIN_VALUES else []
+    if len(records) < MIN_LAUNCHES:
+        reasons.append(f"{MIN_LAUNCHES} launches show how launches differ; measured: {len(records)}")
+    selections = [run_selection(record) for record in records]
+    if sum(len(selection.left_out) for selection in selections) > sum(len(s.counting) for s in selections) / 2:
+        reasons.append(selection_text(selections))
+    worst = max(filter(None, measured.values()), key=lambda speedup: speedup.half_width_fraction(), default=None)
+    if worst and not reasons:
+        scatter = f"the ratios of single rounds scatter by {100 * worst.scatter:.2g} %"
+        reasons.append(scatter if worst.rounds_share >= 0.5 else "launches differ by more than their rounds explain")
+    return reasons
 
 
 def program_shortfall(planned: Sequence[Run]) -> Shortfall | None:
     """Return how the speedups of a program are less precise than asked for; None if they are not, or not measured."""
     points, times_s = _program_points(planned), [launch.job_s for launch in program_launches(planned)]
     measured, goal = program_speedups(points), planned[0].point.config.measure.precision_fraction
-    if not times_s or _reached(goal, measured):
+    if not times_s or is_precise(measured, goal):
         return None
-    n = min(len(point.rates) for point in points)
+    n = min(len(point.launches) for point in points)
     few = [f"an interval needs {intervals.MIN_VALUES} launches of each size; measured: {n}"]
     return _shortfall(", ".join(measured), goal, measured, times_s, few if n < intervals.MIN_VALUES else [])
 
@@ -176,15 +131,16 @@ def program_budget_s(measure: Measure) -> float:
 
 @dataclass(frozen=True)
 class _ProgramPoint:
-    """A point of a program, with the newest complete launch of each repeat, in order."""
+    """A point of a program, with the newest complete launch of each repeat."""
 
     point: Point
     launches: list[RunRecord]
 
     @property
-    def rates(self) -> list[float]:
+    def rates(self) -> dict[Turn, float]:
         """Return the rate that the program printed in each launch."""
-        return [launch.printed.value for launch in self.launches if launch.printed]
+        launches = ((launch, launch.printed) for launch in self.launches)
+        return {Turn("", record.config["seed"], record.repeat): rate.value for record, rate in launches if rate}
 
     @property
     def times_s(self) -> list[float]:
@@ -235,7 +191,7 @@ def more_program_launches(planned: Sequence[Run]) -> list[Run]:
     if repeat < config.measure.repeats or max(counts) > repeat:  # one failed, or is still to be made
         return []
     with_another_s = sum(sum(point.times_s) + fmean(point.times_s) for point in points)
-    precise = _reached(config.measure.precision_fraction, program_speedups(points))
+    precise = is_precise(program_speedups(points), config.measure.precision_fraction, STOP_LEVEL)
     if precise or with_another_s > program_budget_s(config.measure):
         return []
     random.Random(f"{config.seed}-{repeat}").shuffle(points)
@@ -243,19 +199,18 @@ def more_program_launches(planned: Sequence[Run]) -> list[Run]:
 
 
 def program_speedups(points: Sequence[_ProgramPoint]) -> dict[str, Interval | None]:
-    """Return the speedup of each point of a program over the smallest of its series, launch by launch."""
+    """Return the speedup of each point of a program over the smallest of its series."""
     series: dict[str, list[_ProgramPoint]] = {}
     for measured in points:
         swept = measured.point.swept.items()
         others = {key: value for key, value in swept if key not in ("nodes", "ranks_per_node")}
         series.setdefault(repr(others), []).append(measured)
-    intervals_by_point = {}
+    speedups = {}
     for members in series.values():
         base, *rest = sorted(members, key=lambda member: member.point.config.ranks)
         for member in rest:
-            ratios = [rate / first for rate, first in zip(member.rates, base.rates, strict=False)]
-            intervals_by_point[member.point.name] = intervals.median_interval(ratios)
-    return intervals_by_point
+            speedups[member.point.name] = intervals.speedup(member.rates, base.rates)
+    return speedups
 
 
 def program_result(planned: Sequence[Run]) -> str:
@@ -264,7 +219,9 @@ def program_result(planned: Sequence[Run]) -> str:
     ranks = {measured.point.name: measured.point.config.ranks for measured in points}
     speedups_by_point = program_speedups(points)
     texts = [
-        f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})" if i else f"{name} too few launches for an interval"
+        f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})"
+        if i and i.n >= intervals.MIN_VALUES
+        else f"{name} too few launches for an interval"
         for name, i in speedups_by_point.items()
     ]
     smallest = min(ranks.values())
@@ -295,6 +252,7 @@ def _others_text(launches: Sequence[RunRecord]) -> str:
 
 
 _LITTLE = 0.03  # of a core: below it, the kernel's count is that of an idle machine
+STOP_LEVEL = 0.99
 MIN_LAUNCHES = 3  # of every arm that is not dropped
 _MIN_DEGREES = 4
 _RISK = 0.05  # that an arm as fast as the leading one is dropped, over all launches

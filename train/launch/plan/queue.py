@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from record import intervals, rounds
-from record.intervals import Spread
+from record.disturbance import run_selection
 from record.progress import duration
 from record.protocol import EarlierLaunch, RoundsTask
 from record.schema import PHASES, RunRecord
@@ -59,12 +59,9 @@ def launch_cost(record: RunRecord) -> Cost:
     slowest = max(record.ranks, key=lambda rank: rank.phases_s["timed"])
     before_s = sum(slowest.phases_s.get(name, 0.0) for name in PHASES[: PHASES.index("timed")])
     timed_s = slowest.phases_s["timed"]
-    arms, rates = rounds.arms(record.config), rounds.counting_rates(record)
-    base = rounds.base_of(arms)
-    ratios = [rounds.ratios(rates, arm, base) for arm in range(len(arms)) if arm != base]
-    logs = [[math.log(ratio) for ratio in arm_ratios] for arm_ratios in ratios if len(arm_ratios) > 1]
-    scatter = max([_MIN_SCATTER, *map(statistics.stdev, logs)])
-    return Cost(before_s, max(0.0, record.job_s - before_s - timed_s), timed_s / max(1, len(rates)), scatter)
+    scatter = max([_MIN_SCATTER, *(speedup.scatter for speedup in rounds.speedups([record]).values() if speedup)])
+    counting = max(1, len(run_selection(record).counting))
+    return Cost(before_s, max(0.0, record.job_s - before_s - timed_s), timed_s / counting, scatter)
 
 
 def earlier_launch(record: RunRecord) -> EarlierLaunch | None:
@@ -164,15 +161,12 @@ class CurveLaunches:
     """The records of the curves of a command, and of earlier launches of the same experiment."""
 
     def __init__(self, planned: Sequence[Run], force: bool) -> None:
-        """Load earlier records; with `force` these only count for the spread between launches."""
+        """Load earlier records; with `force` they do not count."""
         self._last = {run.home: run for run in planned if run.point.config.launch.rounds}
-        experiments = {(Path(run.point.config.results), run.point.config.experiment) for run in self._last.values()}
-        self._all = {
-            home: records for experiment in experiments for home, records in launches.curve_records(*experiment).items()
-        }
+        self._all = {home: launches.curve_records(home) for home in self._last}
         self._counting: dict[Path, list[RunRecord]] = {home: [] for home in self._last}
         for home in [] if force else self._last:
-            newest = {record.repeat: record for record in sorted(self._all.get(home, []), key=lambda r: r.generation)}
+            newest = {record.repeat: record for record in sorted(self._all[home], key=lambda r: r.generation)}
             self._counting[home] = list(newest.values())
             self._last[home] = Run(self._last[home].point, max([self._last[home].repeat, *newest]))
 
@@ -182,26 +176,21 @@ class CurveLaunches:
 
     def last(self, run: Run) -> RunRecord | None:
         """Return the last launch of the curve of a run, whether it counts or not; None without one."""
-        return max(self._all.get(run.home, []), key=lambda record: record.started_at, default=None)
+        return max(self._all[run.home], key=lambda record: record.started_at, default=None)
 
     def add(self, run: Run, record: RunRecord) -> None:
         """Take a complete launch."""
-        self._all.setdefault(run.home, []).append(record)
+        self._all[run.home].append(record)
         self._counting[run.home].append(record)
-
-    def spread(self, run: Run) -> Spread | None:
-        """Return the spread between launches like those of a curve; None before the first."""
-        records = self._counting[run.home]
-        return launches.pooled_spread(list(self._all.values()), records[-1]) if records else None
 
     def result(self, run: Run) -> str:
         """Return the result of the curve of a run, as text."""
-        return launches.result(run, self.records(run), self.spread(run))
+        return launches.result(run, self.records(run))
 
     def shortfalls(self) -> list[Shortfall]:
         """Return the curves that are less precise than asked for."""
         measured = [run for run in self._last.values() if self.records(run)]
-        shortfalls = (launches.shortfall(run, self.records(run), self.spread(run)) for run in measured)
+        shortfalls = (launches.shortfall(run, self.records(run)) for run in measured)
         return [shortfall for shortfall in shortfalls if shortfall]
 
     def next_launches(self, budget: Budget) -> list[Run]:
@@ -212,7 +201,8 @@ class CurveLaunches:
             if len(records) < settings.repeats:
                 continue
             more = Run(last.point, last.repeat + 1)
-            precise = launches.is_precise(records, settings.precision_fraction, self.spread(last))
+            speedups = rounds.speedups(records)
+            precise = launches.is_precise(speedups, settings.precision_fraction, launches.STOP_LEVEL)
             if not precise and budget.is_enough_for(*runs, more):
                 runs.append(more)
         self._last |= {run.home: run for run in runs}
