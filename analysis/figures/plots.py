@@ -28,7 +28,6 @@ MM = 1 / 25.4  # inches
 _NOTE_CHARACTERS = 78
 _LEGEND_MM = 16  # of the height of a figure
 
-_DOTS_OFFSET = 4  # points: from a marker to the single values on its left
 _APART = 5.0  # points: from one line to the next where markers would hide each other
 _NEAR = 0.12  # of the larger of two values, which a marker is high
 
@@ -100,19 +99,24 @@ def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool
     return figure, list(axes.flat)
 
 
-def draw(axes: Axes, lines: Iterable[Line]) -> None:
+def draw(axes: Axes, lines: Iterable[Line], apart: bool = False) -> None:
     """Draw the lines, with intervals where they are known; points that shared cores are hollow.
 
-    Lines that have points near each other at one x are moved apart.
+    Each mark is at its x, so that its distance from a diagonal is true. Published lines, which have no intervals, have
+    transparent markers where they would hide others, unless hollow points have a meaning. apart: lines that have points
+    near each other at one x are moved apart to show their intervals; only where the ideal is horizontal.
     """
     figure, lines = axes.get_figure(root=True), list(lines)
     assert figure is not None
     width = 72 * figure.get_figwidth() * axes.get_position().width
-    for line, offset in zip(lines, offsets(lines, width), strict=True):
-        moved: dict[str, Any] = {"transform": transforms.offset_copy(axes.transData, figure, x=offset, units="points")}
+    moves = offsets(lines, width) if apart else [0.0] * len(lines)
+    has_hollow = any(any(line.shared) for line in lines)
+    for nth, (line, offset) in enumerate(zip(lines, moves, strict=True)):
+        moved: dict[str, Any] = {}
+        if offset:
+            moved["transform"] = transforms.offset_copy(axes.transData, figure, x=offset, units="points")
         if len(line.raw[0]):
-            dots = transforms.offset_copy(axes.transData, figure, x=offset - _DOTS_OFFSET, units="points")
-            axes.plot(*line.raw, ".", color=line.colour, alpha=0.3, markersize=3, mew=0, zorder=1, transform=dots)
+            axes.plot(*line.raw, ".", color=line.colour, alpha=0.3, markersize=3, mew=0, zorder=1, **moved)
         x, y = np.asarray(line.x, float), np.asarray(line.y, float)
         axes.update_datalim(np.column_stack([x, y]))  # Matplotlib does not find them where lines are moved
         if np.isfinite(line.low).any():
@@ -121,9 +125,11 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
             axes.errorbar(x, y, ends, fmt="none", ecolor=line.colour, elinewidth=0.8, **moved)
         axes.plot(x, y, linestyle=line.style, color=line.colour, **moved)
         shared = np.asarray(line.shared, bool) if len(line.shared) else np.zeros(len(x), bool)
-        for mask, face in ((~shared, line.colour), (shared, "white")):
+        covers = not len(line.low) and any(_is_near(line, below) for below in lines[:nth])
+        usual = "none" if covers and not (apart or has_hollow) else line.colour
+        for mask, face in ((~shared, usual), (shared, "white")):
             axes.plot(x[mask], y[mask], line.marker, mfc=face, mec=line.colour, mew=0.8, **moved)
-        axes.plot([], [], marker=line.marker, linestyle=line.style, color=line.colour, label=line.label)
+        axes.plot([], [], marker=line.marker, linestyle=line.style, color=line.colour, mfc=usual, label=line.label)
 
 
 def offsets(lines: Sequence[Line], width: float) -> list[float]:
@@ -138,8 +144,7 @@ def offsets(lines: Sequence[Line], width: float) -> list[float]:
     moved = [0.0] * len(lines)
     for group in groups:
         positions = len({x for nth in group for x in lines[nth].x})
-        apart = _APART + _DOTS_OFFSET * any(len(lines[nth].raw[0]) for nth in group)
-        step = min(apart, width / 2 / max(1, positions) / max(1, len(group) - 1))
+        step = min(_APART, width / 2 / max(1, positions) / max(1, len(group) - 1))
         for place, nth in enumerate(sorted(group)):
             moved[nth] = step * (place - (len(group) - 1) / 2)
     return moved

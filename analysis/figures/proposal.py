@@ -36,7 +36,8 @@ def _panels(panels: Sequence[Axes], curves: Sequence[SupportedCurve], threshold:
     kind, unit = curves[0].kind, curves[0].unit
     nodes = sorted({row.nodes for curve in curves for row in curve.rows})
     for axes, quantity in zip(panels, _QUANTITIES, strict=True):
-        plots.draw(axes, [line for curve in curves for line in _lines(curve, quantity, _number(curve, curves))])
+        lines = [line for curve in curves for line in _lines(curve, quantity, _number(curve, curves))]
+        plots.draw(axes, lines, apart=quantity == "efficiency")
         if any(row.predicted for curve in curves for row in curve.rows):
             axes.plot([], [], ":", color=plots.GREY, marker="o", mfc="white", label="predicted")
         plots.doubling(axes, nodes, "nodes")

@@ -71,7 +71,7 @@ def _efficiency(points: Points) -> Figure:
     count = 1 + timed + emulated
     fig, panels = plots.canvas(count, 1, height_mm=44 + 32 * count, sharex=True)
     lines = plots.local_lines(local, "throughput", "efficiency", over)
-    plots.draw(panels[0], lines + ([] if emulated else _without_allreduce(points.local, over)))
+    plots.draw(panels[0], lines + ([] if emulated else _without_allreduce(points.local, over)), apart=True)
     plots.fraction(panels[0], "efficiency by throughput")
     if timed:
         _by_wall_time(panels[1], local, over)
@@ -85,7 +85,7 @@ def _efficiency(points: Points) -> Figure:
 def _by_wall_time(axes: Axes, local: pd.DataFrame, over: str) -> None:
     """Draw the efficiencies by wall time, without labels, whose counts would be those of the throughput."""
     lines = plots.local_lines(local, "wall time", "efficiency", over)
-    plots.draw(axes, (replace(line, label="") for line in lines))
+    plots.draw(axes, (replace(line, label="") for line in lines), apart=True)
     launches = local[local["quantity"].eq("wall_s")].groupby(["series", over])["record"].nunique()
     plots.fraction(axes, f"efficiency by wall time\n({labels.n_range(launches)})")
     if launches.min() == 1:
@@ -115,7 +115,7 @@ def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
         at = 1 + measured.groupby(over)["control_off"].first().dropna()
         style = (plots.colour(model), plots.local_marker(model), "")  # not joined: there may be two, far apart
         lines.append(Line("", at.index.tolist(), at.tolist(), *style))
-    plots.draw(axes, lines)
+    plots.draw(axes, lines, apart=True)
     axes.set_ylim(min(0.7, axes.get_ylim()[0]), max(1.3, axes.get_ylim()[1]))
     axes.set_ylabel("control / one node")
 

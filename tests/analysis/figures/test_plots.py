@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -5,6 +7,7 @@ import pytest
 from analysis import speedups
 from analysis.experiments import point_bounds, summary
 from analysis.figures import plots
+from analysis.study import Study
 from analysis.table.hardware import COMPUTE, LINK
 from tests.helpers.drawn_figures import draw
 from tests.helpers.run_records import make_record, save, with_roofline
@@ -16,8 +19,6 @@ def test_lines_whose_markers_would_hide_each_other_are_moved_apart():
     first, near, far = (plots.Line("", [1.0, 2.0], [1.0, y]) for y in (0.7, 0.72, 0.68))
     alone, control = plots.Line("", [4.0], [1.0]), plots.Line("", [2.0], [0.97])
     assert plots.offsets([first, near, far, alone, control], 200.0) == [-5.0, 0.0, 5.0, 0.0, 0.0]
-    with_dots = plots.Line("", [1.0, 2.0], [1.0, 0.7], raw=([2.0], [0.71]))
-    assert plots.offsets([first, with_dots], 200.0) == [-4.5, 4.5]
     assert plots.offsets([control, first], 200.0) == [0.0, 0.0]
     rates = [plots.Line("", [1.0], [y]) for y in (1.96, 2.14, 2.5)]  # 8 and 14 % apart
     assert plots.offsets(rates, 200.0) == [-2.5, 2.5, 0.0]
@@ -120,8 +121,38 @@ def test_a_model_has_one_colour_by_each_of_its_names_and_others_keep_theirs():
 @pytest.mark.slow
 def test_lines_stay_within_half_of_the_distance_between_two_sizes_of_a_narrow_panel():
     _, panels = plots.canvas(2, 2, sharex=True)
-    plots.draw(panels[0], [plots.Line("", [1, 2, 4, 8], [1, 1, 1, 1]) for _ in range(6)])
+    plots.draw(panels[0], [plots.Line("", [1, 2, 4, 8], [1, 1, 1, 1]) for _ in range(6)], apart=True)
     plots.doubling(panels[0], [1, 2, 4, 8], "")
-    x = sorted(line.get_transform().transform((size, 1))[0] for line in panels[0].get_lines() if len(line.get_xdata())
-               for size in (1, 2) if line.get_marker() == "o")  # fmt: skip
+    x = sorted(x for at, x, _ in marks(panels[0]) if at in (1, 2))
     assert max(x[:6]) < min(x[6:])
+
+
+def marks(axes):
+    """Return the x of each mark, the horizontal position at which it is drawn, and the colour of its face."""
+    lines = [line for line in axes.get_lines() if line.get_marker() not in ("", "None")]
+    return [
+        (x, line.get_transform().transform((x, y))[0], line.get_markerfacecolor())
+        for line in lines
+        for x, y in zip(np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float), strict=True)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", ["000-vgg19", "000-efficiency-speed", "001-figure-5", "003-speedup", "003-throughput"])
+def test_each_mark_of_a_published_figure_is_drawn_at_its_x(id):
+    for axes in draw(id, Study().local).axes:
+        drawn = marks(axes)
+        assert drawn
+        assert [x for _, x, _ in drawn] == pytest.approx([axes.transData.transform((x, 1))[0] for x, *_ in drawn])
+
+
+@pytest.mark.slow
+def test_a_published_line_is_hollow_where_it_would_hide_another_but_no_measured_one_is():
+    first, near, far = (plots.Line("", [8.0], [y]) for y in (7.4, 7.5, 4.0))
+    measured = plots.Line("", [8.0], [7.4], low=[7.3], high=[7.5])
+    _, (axes,) = plots.canvas()
+    plots.draw(axes, [first, near, far, measured])
+    assert [face for *_, face in marks(axes)] == [plots.BLACK, "none", plots.BLACK, plots.BLACK]
+    _, (axes,) = plots.canvas()
+    plots.draw(axes, [replace(first, shared=[True]), near])
+    assert [face for *_, face in marks(axes)] == ["white", plots.BLACK]
