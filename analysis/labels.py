@@ -99,7 +99,7 @@ def figure_note(local: pd.DataFrame, scaling: bool = True, stacked: bool = False
     remarks = [] if stacked else _interval_remarks(local)
     if scaling and controls.invalid(local).any():
         shared = "shared cores, " * bool(local["cores_shared"].any())
-        remarks.append(f"{'hatched' if stacked else 'hollow'}: {shared}not valid as a scaling result")
+        remarks.append(f"{'*' if stacked else 'hollow'}: {shared}not valid as a scaling result")
     if local["backend"].isin(recorded_config.ASYNCHRONOUS).any():
         remarks.append("asynchronous: not synchronous SGD")
     lines = ["local: " + "; ".join(local["machine"].unique()), *filter(None, ["; ".join(remarks)])]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # `list` does not import Jinja, nor the audit
 
 def declare_draw(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ids", nargs="*", metavar="ID", help="which figures (see `list`); without any, all")
+    parser.add_argument("--small", action="store_true", help="PNGs with few, large words, for a third of a page")
     arguments.add(parser, "--results", "--out")
 
 
@@ -54,11 +55,17 @@ def run_draw(options: argparse.Namespace) -> int:
     arguments.print_notices(study)
     if failed := [notice for notice in study.failed if not (notice.rounds or notice.settled)]:
         print(f"{len(failed)} failed runs are not drawn", file=sys.stderr)
-    files.draw(entries, study, options.out, show)
-    files.write_captions(figures, study, options.out)
+    if options.small:
+        for entry in entries:
+            files.save(entry.id, partial(entry.draw, entry.points(study)), options.out, ("png",), small=True)
+            show(entry.id)
+    else:
+        files.draw(entries, study, options.out, show)
+        files.write_captions(figures, study, options.out)
     if missing:
         print(f"not drawn, no records of it in {options.results}: {', '.join(missing)}")
-    print(f"{len(entries)} figures in {options.out}, captions in {options.out / 'captions.md'}")
+    captions = "" if options.small else f", captions in {options.out / 'captions.md'}"
+    print(f"{len(entries)} figures in {options.out}{captions}")
     return 0
 
 

@@ -54,10 +54,12 @@ def caption(entry: Entry, points: Points) -> str:
     return "\n\n".join(text) + "\n"
 
 
-def save(id: str, draw: Callable[[], Figure], folder: Path, formats: Sequence[str] = FORMATS) -> None:
-    """Draw a figure and save it in `folder` as `id`, in these formats."""
-    with mpl.rc_context(fname=plots.STYLE):
-        drawn = draw()
+def save(
+    id: str, draw: Callable[[], Figure], folder: Path, formats: Sequence[str] = FORMATS, small: bool = False
+) -> None:
+    """Draw a figure and save it in `folder` as `id`, in these formats. small: as of `plots.shorten`."""
+    with mpl.rc_context(plots.SMALL if small else {}, plots.STYLE):
+        drawn = plots.shorten(draw()) if small else draw()
         if layout := drawn.get_layout_engine():
             layout.execute(drawn)  # once for all formats; with an engine each would be laid out and drawn twice
             drawn.set_layout_engine(None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from matplotlib import ticker, transforms
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 
 from analysis import labels, speedups
 from analysis.stats.repeats import arithmetic_mean
@@ -25,10 +27,16 @@ from analysis.table.hardware import COMPUTE, LINK
 STYLE = Path(__file__).with_name("style.mplstyle")
 WIDTH_MM = 85
 MM = 1 / 25.4  # inches
+# For a picture a third of a page wide.
+SMALL: dict[Any, Any] = {
+    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"), 10.5),
+    "legend.fontsize": 9.5, "lines.linewidth": 1.6, "lines.markersize": 6, "axes.linewidth": 0.9,
+}  # fmt: skip
+_SMALL_MM = 105  # high
 _NOTE_CHARACTERS = 78
 _LEGEND_MM = 16  # of the height of a figure
 
-_APART = 5.0  # points: from one line to the next where markers would hide each other
+_APART = 8.0  # points: from one line to the next where intervals would hide each other
 _NEAR = 0.12  # of the larger of two values, which a marker is high
 
 # The colours of Okabe and Ito. One for each family of models, so that a model has the same colour in every figure.
@@ -254,11 +262,11 @@ def logarithmic(axes: Axes, label: str, base: int = 10) -> None:
 
 
 def fraction(axes: Axes, label: str, ideal: bool = True) -> None:
-    """Set up a y axis of fractions from 0, with a line at the ideal 1."""
+    """Set up a y axis of fractions from 0, with a line at the ideal 1, which needs no label."""
     axes.set_ylim(0, max(1.1, axes.get_ylim()[1]))
     axes.set_ylabel(label)
     if ideal:
-        axes.axhline(1, color=GREY, linestyle=":", label="ideal")
+        axes.axhline(1, color=GREY, linestyle=":")
 
 
 def ideal(axes: Axes, x: Iterable[float], label: str = "ideal") -> None:
@@ -289,6 +297,27 @@ def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
         taller = drawn.get_window_extent().height / figure.dpi - _LEGEND_MM * MM
         figure.set_figheight(figure.get_figheight() + max(0, taller))
     return figure
+
+
+def shorten(figure: Figure) -> Figure:
+    """Return a figure of one height with few words: without notes and remarks, and with names alone in the legend."""
+    for axes in figure.axes:
+        for text in list(axes.texts):
+            if isinstance(text, Annotation):  # the name of a mark
+                text.set_fontsize(9)
+            else:
+                text.remove()
+        axes.set_ylabel(textwrap.fill(axes.get_ylabel().partition("\n(")[0], 17))
+        axes.set_title(_name_alone(axes.get_title()))
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    figure.legends[0].remove()
+    figure.set_figheight(_SMALL_MM * MM)
+    figure.legend(handles, map(_name_alone, names), loc="outside lower center", ncols=2)
+    return figure
+
+
+def _name_alone(label: str) -> str:
+    return re.split(", local|, n=|: ", label.replace("\n", " "))[0]
 
 
 def empty_line(label: str, colour: str, nth: int = 0, model: object = None) -> Line:
@@ -330,7 +359,7 @@ def draw_bounds(axes: Axes, local: pd.DataFrame, over: str, colour: str | None =
     """Draw the bounds of each series over a column, as lines without markers in the colour of its model.
 
     A bound is the largest of its launches. Arms share the highest of theirs. The axis does not stretch to a bound far
-    above the points; its label says that it is off scale. Call this after all else is drawn.
+    above the points; its label says if it is off scale. Call this after all else is drawn.
 
     colour: of all lines, not of the model. prefix: of the labels, "local" next to points that have other bounds.
     """
@@ -344,8 +373,9 @@ def draw_bounds(axes: Axes, local: pd.DataFrame, over: str, colour: str | None =
         for bound, own_colour in bounds:
             axes.plot(*_bound_line(bound), color=colour or own_colour, **style)
         if bounds:
-            off_scale = any((bound > highest).any() for bound, _ in bounds)
-            label = f"{prefix} {name}{' (off scale)' * off_scale}".strip()
+            beyond = np.concatenate([bound > highest for bound, _ in bounds])
+            remark = " (off scale)" if beyond.all() else " (partly off scale)" if beyond.any() else ""
+            label = f"{prefix} {name}{remark}".strip()
             axes.plot([], [], color=colour or GREY, label=label, **style)
     axes.set_ylim(bottom, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
 
@@ -378,9 +408,9 @@ def merge_bound_labels(panels: Sequence[Axes]) -> None:
     """Give each bound one label in all panels of a figure, with a remark if it is off scale in some."""
     for name in _BOUND_LABELS.values():
         lines = [line for axes in panels for line in axes.get_lines() if name in str(line.get_label())]
-        labels = sorted({str(line.get_label()) for line in lines}, key=len)
+        labels = {str(line.get_label()) for line in lines}
         for line in lines if len(labels) > 1 else ():
-            line.set_label(f"{labels[0]} (partly off scale)")
+            line.set_label(f"{min(labels, key=len).partition(' (')[0]} (partly off scale)")
 
 
 def mark_bounds(axes: Axes, bounds: Mapping[str, float], y: float) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -16,16 +19,17 @@ from analysis.figures import WITH_CONTROL, Kind, Points, plots
 from analysis.figures.plots import Line
 from analysis.table import controls
 
-# In the order of a job. Phases of a second or less in most jobs share a colour with their neighbours.
+# In the order of a job. Phases of a second or less in most jobs share a colour with their neighbours. In grey, hatches
+# distinguish them.
 _PHASES = {
-    "start, import": (("start", "import"), "0.82"),
-    "init": (("init",), plots.PINK),
-    "data, build": (("data", "build"), plots.ORANGE),
-    "broadcast": (("broadcast",), plots.GREEN),
-    "first step": (("first_step",), plots.RED),
-    "warm-up": (("warm_up",), plots.SKY),
-    "timed": (("timed",), plots.BLUE),
-    "evaluate, checkpoint, exit": (("evaluate", "checkpoint", "exit"), "0.55"),
+    "start, import": (("start", "import"), "0.82", ""),
+    "init": (("init",), plots.PINK, "xxxx"),
+    "data, build": (("data", "build"), plots.ORANGE, "...."),
+    "broadcast": (("broadcast",), plots.GREEN, "----"),
+    "first step": (("first_step",), plots.RED, 4 * "\\"),
+    "warm-up": (("warm_up",), plots.SKY, "||||"),
+    "timed": (("timed",), plots.BLUE, ""),
+    "evaluate, checkpoint, exit": (("evaluate", "checkpoint", "exit"), "0.55", "////"),
 }
 
 
@@ -67,9 +71,10 @@ def _efficiency(points: Points) -> Figure:
     local = points.local[points.local["kind"].eq("measured")]
     over = _over(local)
     emulated = bool(local["control_off"].notna().any())
-    timed = bool(local["quantity"].eq("wall_s").any())
+    launches = local[local["quantity"].eq("wall_s")]
+    timed = bool(launches.groupby("series")[over].nunique().gt(1).any())  # of one point there is no efficiency
     count = 1 + timed + emulated
-    fig, panels = plots.canvas(count, 1, height_mm=44 + 32 * count, sharex=True)
+    fig, panels = plots.canvas(count, 1, height_mm=50 + 34 * count, sharex=True)
     lines = plots.local_lines(local, "throughput", "efficiency", over)
     plots.draw(panels[0], lines + ([] if emulated else _without_allreduce(points.local, over)), apart=True)
     plots.fraction(panels[0], "efficiency by throughput")
@@ -138,24 +143,23 @@ def _phases(points: Points) -> Figure:
 
 
 def _stack(axes: Axes, rows: pd.DataFrame, over: str) -> None:
-    """Draw the phases of one series as stacked bars, one a point; hatched where cores were shared.
+    """Draw the phases of one series as stacked bars, one a point, with an asterisk where cores were shared.
 
     Only phases that were recorded are in the legend: a user's program has a start, itself and an exit.
     """
     mean = rows.groupby([over, "quantity"])["value"].mean().unstack("quantity")
     shared = controls.invalid(rows).groupby(rows[over]).any().tolist()
     bottom = np.zeros(len(mean))
-    for label, (names, shade) in _PHASES.items():
+    for label, (names, shade, hatch) in _PHASES.items():
         recorded = [name for name in names if f"phase_{name}_s" in mean]
         if not recorded:
             continue
         label = label if len(recorded) == len(names) else ", ".join(recorded)
         heights = mean.reindex(columns=[f"phase_{name}_s" for name in names]).sum(axis=1).to_numpy()
-        bars = axes.bar(range(len(mean)), heights, 0.7, bottom, color=shade, label=label)
-        for bar, hollow in zip(bars, shared, strict=True):
-            bar.set(edgecolor="white", linewidth=0.3, hatch="////" if hollow else None)
+        style: dict[str, Any] = {"color": shade, "edgecolor": "white", "linewidth": 0.3, "hatch": hatch}
+        axes.bar(range(len(mean)), heights, 0.7, bottom, label=label, **style)
         bottom += heights
-    axes.set_xticks(range(len(mean)), [f"{x}" for x in mean.index])
+    axes.set_xticks(range(len(mean)), [f"{x}{'*' * invalid}" for x, invalid in zip(mean.index, shared, strict=True)])
     axes.set_xlabel(_axis_label(over))
     axes.grid(False, axis="x")
 
@@ -197,13 +201,23 @@ def _distribution(axes: Axes, times: Times, label: str, colour: str, style: str)
 
 def _time_axis(axes: Axes, last: bool) -> None:
     axes.set_xscale("log")  # its limits follow from the times
-    low, high = axes.get_xlim()
-    subs = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if high / low < 3 else (1, 2, 3, 5) if high / low < 10 else (1, 2, 5)
-    plots.log_axis(axes, "x", subs=subs if high / low < 100 else (1,))
+    plots.log_axis(axes, "x", ticks=time_ticks(*axes.get_xlim()))
     axes.set_ylim(-0.02, 1.02)
     axes.set_yticks([0.05, 0.5, 0.95])
     axes.set_ylabel("share of the steps")
     axes.set_xlabel("step time [ms]" if last else "")
+
+
+_TICK_SERIES = ((1,), (1, 2, 5), (1, 2, 3, 5), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8))
+
+
+def time_ticks(low: float, high: float) -> list[float]:
+    """Return at least three round ticks of a logarithmic axis; evenly spaced ones if the axis is too short for them."""
+    decades = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    candidates = [[decade * sub for decade in decades for sub in subs] for subs in _TICK_SERIES]
+    candidates.append(list(ticker.MaxNLocator(4).tick_values(low, high)))
+    inside = [[tick for tick in ticks if low <= tick <= high] for ticks in candidates]
+    return next((ticks for ticks in inside if len(ticks) >= 3), inside[-1])
 
 
 THROUGHPUT = Kind("throughput", "throughput", _throughput)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -106,6 +107,15 @@ def _explained(points: Points) -> Figure:
         measured, without = (metrics.efficiency(rows[f"speedup_{name}"], gpus, gpus.iloc[0])
                              for name in ("wall_time", "without_fixed"))  # fmt: skip
         shares += [_at(gpus, measured, hollow), _at(gpus[fits], without, filled), _at(gpus[~fits], without, crosses)]
+        for gpu, beyond in zip(gpus[~fits], beyond_s[~fits], strict=True):
+            style: dict[str, Any] = {
+                "textcoords": "offset points",
+                "ha": "right",
+                "va": "top",
+                "fontsize": 6,
+                "color": colour,
+            }
+            top.annotate(labels.name(model), (gpu, beyond), (-3, -3), **style)
     plots.draw(top, costs)
     plots.draw(bottom, shares)
     for axes in (top, bottom):

@@ -43,16 +43,14 @@ def _accuracy(points: Points) -> Figure:
 def _gpu_use(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=48)
     value = points.published.set_index("quantity")["value"]
-    bars = [("model 2", value["job_s"], _EPOCHS["fruit"] * value["epoch_s"], False)]
+    bars = [("model 2", value["job_s"], _EPOCHS["fruit"] * value["epoch_s"])]
     for number, (_, rows) in enumerate(points.local.groupby("record"), start=1):
         values = rows[rows["epoch"].isna()].set_index("quantity")["value"]
         shared = bool(rows["cores_shared"].fillna(False).any())
-        bars.append((f"local, run {number}", values["job_s"], values["phase_timed_s"], shared))
-    for row, (_, whole, busy, shared) in enumerate(bars):
+        bars.append((f"local, run {number}{'*' * shared}", values["job_s"], values["phase_timed_s"]))
+    for row, (_, whole, busy) in enumerate(bars):
         axes.barh(row, whole, color="0.85", label="the rest of the job" if row == 0 else "")
-        bar = axes.barh(row, busy, color=plots.BLUE, label="epochs (local: timed steps)" if row == 0 else "")
-        if shared:
-            bar[0].set(edgecolor="white", linewidth=0.3, hatch="////")
+        axes.barh(row, busy, color=plots.BLUE, label="epochs (local: timed steps)" if row == 0 else "")
         axes.text(busy + whole * 0.02, row, f"{busy / whole:.0%} of {whole:.0f} s", va="center", fontsize=6)
     axes.set_yticks(range(len(bars)), [label for label, *_ in bars])
     axes.set_xlabel("time [s]")

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis import speedups
@@ -18,10 +19,10 @@ def test_lines_whose_markers_would_hide_each_other_are_moved_apart():
     """On an axis with two x the lines may take a quarter of the width each: 50 points of 200."""
     first, near, far = (plots.Line("", [1.0, 2.0], [1.0, y]) for y in (0.7, 0.72, 0.68))
     alone, control = plots.Line("", [4.0], [1.0]), plots.Line("", [2.0], [0.97])
-    assert plots.offsets([first, near, far, alone, control], 200.0) == [-5.0, 0.0, 5.0, 0.0, 0.0]
+    assert plots.offsets([first, near, far, alone, control], 200.0) == [-8.0, 0.0, 8.0, 0.0, 0.0]
     assert plots.offsets([control, first], 200.0) == [0.0, 0.0]
     rates = [plots.Line("", [1.0], [y]) for y in (1.96, 2.14, 2.5)]  # 8 and 14 % apart
-    assert plots.offsets(rates, 200.0) == [-2.5, 2.5, 0.0]
+    assert plots.offsets(rates, 200.0) == [-4.0, 4.0, 0.0]
     many = plots.offsets([first] * 15, 200.0)
     assert many == sorted(many)
     assert many[-1] - many[0] == pytest.approx(50.0)
@@ -80,6 +81,11 @@ def test_limits_are_lines_with_one_label_and_do_not_press_the_points_together(lo
     assert labels(panels[:1]) == {compute, f"{link} (off scale)"}
     plots.merge_bound_labels(panels)
     assert labels(panels) == {compute, f"{link} (partly off scale)"}
+    _, (axes,) = plots.canvas()  # highest: three times 54 is above the link limit of one model, 160, and below 640
+    axes.plot([1, 2], [4, 54])
+    faster = local.assign(model="vgg16", value=local["value"].mask(local["quantity"].eq(LINK), 640))
+    plots.draw_bounds(axes, pd.concat([local, faster]), "nodes", prefix="local")
+    assert labels([axes]) == {compute, f"{link} (partly off scale)"}
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.figures import registry
+from analysis.figures.scaling import time_ticks
 from tests.helpers.drawn_figures import draw, lines
 from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, make_program, make_rounds, save
 from tests.helpers.studies import curve_in_rounds
@@ -40,7 +41,7 @@ def test_a_curve_in_rounds_has_its_intervals_its_rounds_and_the_control(results)
     assert curve[-1][:, 1] == pytest.approx([0.6356, 0.9787], abs=1e-4)  # test_speedups.py
     assert control[0][:, 1] == pytest.approx([0.95, 0.95])
     labels = [text.get_text() for text in top.get_figure().legends[0].get_texts()]
-    assert labels == ["ResNet50, local, 12 rounds in 2 launches", "without allreduce", "ideal"]
+    assert labels == ["ResNet50, local, 12 rounds in 2 launches", "without allreduce"]
     assert bottom.get_ylabel() == "efficiency by wall time\n(n=1 to 2)"
     # few launches a point: no line joins them
     assert not [line for line in bottom.get_lines() if line.get_linestyle() == "--"]
@@ -69,10 +70,26 @@ def test_phases_are_of_launches_of_single_points_and_of_the_largest_point_in_rou
     curve_in_rounds(results.folder)
     figure = draw("own-weak-scaling-phases", results.table())
     ratios = ([1.50, 1.61, 1.51, 1.62, 1.60, 1.52], [1.64, 1.54, 1.56, 1.63, 1.53, 1.65])  # of `curve_in_rounds`
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "2"]
+    hatches = [bars[0].get_hatch() for bars in figure.axes[0].containers]
+    assert all(above != below for above, below in zip(hatches[1:], hatches[:-1], strict=True))  # in grey, too
     steps = [(1 + 0.1 * number) / ratio for launch in ratios for number, ratio in enumerate(launch)]
     jobs = [12 + 3 + 6 * 0.5, 12 + 3 + 6 * fmean(steps)]
     tops = [max(b.get_y() + b.get_height() for b in bars) for bars in zip(*figure.axes[0].containers, strict=True)]
     assert tops == pytest.approx([job - 2 for job in jobs])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (650, 1700, [800, 1000, 1200, 1500]),
+        (3, 3000, [10, 100, 1000]),
+        (0.9, 9, [1, 2, 5]),
+        (101, 109, [102, 104, 106, 108]),
+    ],
+)
+def test_an_axis_of_step_times_has_at_least_three_round_ticks(low, high, ticks):
+    assert time_ticks(low, high) == pytest.approx(ticks)
 
 
 def test_the_efficiency_of_emulated_nodes_has_their_control_below(results):
