@@ -31,9 +31,6 @@ HEAD = """# Results
 
 Written by `python -m benchmarks.results_page` from records. Brackets hold 95 % intervals.
 [statistics.md](statistics.md) explains them.
-
-- *variation between*: launches of that hour, or only rounds of one launch: what the interval allows for.
-- *another launch*: the range in which the speedup of one more launch is expected.
 """
 
 
@@ -64,6 +61,12 @@ def origin(records: Sequence[RunRecord]) -> str:
     return "; ".join([when, cpus(records), commit, ", ".join(sorted(versions)), count, *busy]) + "."
 
 
+def notes(rows: pd.DataFrame) -> str:
+    """Return what the intervals of a table allow for, and the rounds that do not count."""
+    in_rounds = f"The intervals are for the variation {labels.variation(rows)}." if rows["round"].notna().any() else ""
+    return " ".join(filter(None, [in_rounds, labels.rounds_left_out(rows)]))
+
+
 def sections(study: Study) -> dict[str, str]:
     """Return the section of each experiment and machine of a study, by title."""
     by_title = {}
@@ -71,7 +74,7 @@ def sections(study: Study) -> dict[str, str]:
         records = [study.records[path] for path in rows["record"].unique()]
         emulation = str(machine).partition("; ")[2]
         title = f"{experiment} ({'; '.join(filter(None, [cpus(records), emulation]))})"
-        by_title[title] = _paragraphs(origin(records), table(rows), labels.rounds_left_out(rows))
+        by_title[title] = _paragraphs(origin(records), table(rows), notes(rows))
     return by_title
 
 
@@ -91,7 +94,7 @@ def readme_table(study: Study) -> str:
     if rows.empty:
         return ""
     records = [study.records[path] for path in rows["record"].unique()]
-    return _paragraphs(table(rows), origin(records), labels.rounds_left_out(rows))
+    return _paragraphs(table(rows), origin(records), notes(rows))
 
 
 def main() -> None:

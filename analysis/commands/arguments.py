@@ -101,11 +101,10 @@ def experiment_rows(options: argparse.Namespace, study: Study, steps: bool = Fal
 
 def figure_printer(options: argparse.Namespace) -> Callable[[str], None]:
     """Return a function that prints the path of a figure, before the first one also a heading."""
-    headings = iter(["\nfigures:"])
+    headings = iter([f"\nfigures in {options.out} (pdf, png, svg):"])
 
     def report(name: str) -> None:
-        lines = [*islice(headings, 1), f"  {options.out / name}.{{pdf,png,svg}}"]
-        print(*lines, sep="\n", file=notes_stream(options), flush=True)
+        print(*islice(headings, 1), f"  {name}", sep="\n", file=notes_stream(options), flush=True)
 
     return report
 

@@ -64,16 +64,13 @@ def _brief(study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str
     """Return what to print about the speedups of an experiment over its nodes, and its largest losses."""
     experiment = rows["experiment"].iloc[0]
     losses = largest_losses(split_curves(rows, study.records))
+    interval = f"in brackets: the {labels.interval_meaning(rows)}"
+    notes = _prose(interval, labels.rounds_left_out(rows), controls.control_note(rows, labels.name))
     return [
-        _prose(
-            f"in brackets: the {labels.interval_meaning(rows)}",
-            "another launch: where its speedup is expected" if "another\nlaunch" in speedups else "",
-        ),
-        text_table(speedups),
-        _prose(labels.rounds_left_out(rows)),
-        _prose(controls.control_note(rows, labels.name)),
-        _prose(f"largest loss (what to try first: make diagnose EXPERIMENT={experiment})", *losses) if losses else "",
-        f"all numbers: make summary EXPERIMENT={experiment}, or the page of make report",
+        f"{text_table(speedups)}\n\n{notes}",
+        _prose("largest loss:", *losses) if losses else "",
+        f"what to try first: make diagnose EXPERIMENT={experiment}\n"
+        f"all numbers:       make summary EXPERIMENT={experiment}",
     ]
 
 

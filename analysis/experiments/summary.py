@@ -1,6 +1,5 @@
 """The numbers of one experiment, point by point: as a text table and as JSON."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -276,8 +275,8 @@ def _sentence(point: Point) -> str:
 def speedup_rows(local: pd.DataFrame) -> pd.DataFrame:
     """Return the speedups of the curves in rounds over the nodes of an experiment, for a narrow table.
 
-    One row for each model and number of nodes, with the fewest nodes beside these; `another launch` is the range in
-    which its speedup is expected. Columns without a value are left out.
+    One row for each model and number of nodes, with the fewest nodes beside these. Columns without a value are left
+    out.
     """
     rows = []
     in_rounds = [point for point in points(local) if point.rounds and point.runs["axis"].iloc[0] == "nodes"]
@@ -287,17 +286,15 @@ def speedup_rows(local: pd.DataFrame) -> pd.DataFrame:
         if _nodes(point) == _nodes(smallest):
             continue
         speedup, ends = point.numbers["speedup_throughput"], (smallest, point)
-        control, another = [p for p in in_rounds if not _is_measured(p) and _is_control_of(p, point)], speedup.another
+        control = [p for p in in_rounds if not _is_measured(p) and _is_control_of(p, point)]
         rows.append(
             {
                 "model": labels.name(point.runs["model"].iloc[0]),
                 "nodes": " to ".join(str(_nodes(end)) for end in ends),
                 "images/s": " to ".join(significant(end.numbers["images_per_s"].value, ".3g") for end in ends),
                 "speedup": speedup.text(".2f"),
-                "variation\nbetween": speedup.variation.removeprefix("between "),
-                "effi-\nciency": f"{point.numbers['efficiency_throughput'].value:.2f}",
+                "efficiency": f"{point.numbers['efficiency_throughput'].value:.2f}",
                 "without\nallreduce": f"{control[0].numbers['speedup_throughput'].value:.2f}" if control else "",
-                "another\nlaunch": "" if math.isnan(another[0]) else "{:.2f} to {:.2f}".format(*another),
             }
         )
     return pd.DataFrame(rows).replace("", None).dropna(axis=1, how="all").fillna("")

@@ -26,7 +26,7 @@ from train.launch.plan import checks, launches
 from train.launch.plan.make import Options, Plan, make
 from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Run, remaining, runs_of
-from train.launch.screen import ERROR, LEFT_OUT, WARNING, Screen, show_lines, show_points
+from train.launch.screen import ERROR, LEFT_OUT, WARNING, Screen, curve_plan_lines, show_lines, show_points
 from train.launch.start import containers
 from train.launch.supervise.interrupted import record_interrupted
 from train.launch.supervise.one_run import Watch, attempt
@@ -48,7 +48,7 @@ def launch(options: Options, console: Console) -> int:
     plan = make(options.overrides, this_machine(), options.only)
     if plan.points:
         affinity.use(plan.points[0].config.system.smt)
-    show(plan, console)
+    show(plan, console, whole=options.dry_run)
     return carry_out(plan, options, console) if plan.points else 1
 
 
@@ -59,13 +59,16 @@ def this_machine() -> Machine:
     return Machine(len(affinity.whole_cores(cpus)), method if isinstance(method, str) else None, len(cpus))
 
 
-def show(plan: Plan, console: Console) -> None:
-    """Show the points, with warnings and notes, before they are measured."""
+def show(plan: Plan, console: Console, whole: bool = True) -> None:
+    """Show the points, with warnings and notes, before they are measured. whole: of curves over nodes each point."""
     show_lines(ERROR, [f"left out: {line}" for line in plan.too_large], console)
     if not plan.points:
         return
     launcher, config = plan.launcher, plan.points[0].config
-    show_points(plan.points, console)
+    if brief := [] if whole else curve_plan_lines(plan.points):
+        show_lines("", brief, console)
+    else:
+        show_points(plan.points, console)
     crowded = checks.shared_core_warnings(plan.points, plan.machine) if not launcher.hosts_apart else []
     emulated = checks.emulated_precision(plan.points, launcher.cpu_flags(config))
     variables = [*checks.variable_warnings(process.recorded_variables()), *checks.limit_warnings()]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.constrain import Constrain
 from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
@@ -22,6 +22,7 @@ from record.progress import Config, Follower, RunProgress, duration
 from record.recorded_config import has_batch
 from record.schema import RunRecord
 from train.config import program
+from train.launch import curve_table
 from train.launch.plan.launches import program_budget_s
 from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Point, Run
@@ -74,6 +75,21 @@ def show_points(points: Sequence[Point], console: Console) -> None:
     if own and own.name == program.name(own.command):  # the kit took it from the command
         name = f"{own.name}: the program's name in tables and figures; ARGS=program.name=NAME gives another"
         show_lines("", [name], console)
+
+
+def curve_plan_lines(points: Sequence[Point]) -> list[str]:
+    """Return what is measured, as three lines, if all points are curves over nodes; else nothing."""
+    if not all(curve_table.over_nodes(point) for point in points):
+        return []
+    config = points[0].config
+    models = ", ".join(dict.fromkeys(point.config.model.name for point in points))
+    nodes = ", ".join(str(arm.nodes) for arm in curve_table.over_nodes(points[0]))
+    cores = config.system.cpu_quota_per_node or config.system.cores_per_node or 1
+    return [
+        f"{config.experiment}: {models} on {nodes} nodes of {cores:g} core{'s' * (cores > 1)}",
+        *curve_lines(points)[:1],
+        "DRY_RUN=1 shows the settings, and the command of each launch",
+    ]
 
 
 def effort_line(point: Point) -> str:
@@ -192,10 +208,11 @@ class _TimeColumn(ProgressColumn):
 
 
 class ProgressLine(Progress):
-    """The line at the bottom of a terminal: the current run, how many are made, the time passed and expected."""
+    """The last lines of a terminal: a table, if there is one, and below it the current run and the time."""
 
-    def __init__(self, console: Console, runs: int) -> None:
-        """Show nothing without runs."""
+    def __init__(self, console: Console, runs: int, table: Callable[[], RenderableType] | None = None) -> None:
+        """Show nothing without runs. table: is called at each refresh."""
+        self._table = table
         self._terminal = console  # Rich draws once before it has set its own
         fixed = (MofNCompleteColumn(table_column=Column(no_wrap=True)), _TimeColumn(table_column=Column(no_wrap=True)))
         columns = (_RunColumn("{task.description}", table_column=Column(ratio=1)), *fixed)
@@ -203,8 +220,9 @@ class ProgressLine(Progress):
         super().__init__(*columns, console=console, disable=not runs, expand=True, refresh_per_second=1)
 
     def get_renderable(self) -> RenderableType:
-        """Return the line; it leaves room for the echo of Ctrl-C, which would wrap a full line and leave it behind."""
-        return Constrain(super().get_renderable(), self._terminal.width - len("^C"))
+        """Return table and line; this leaves room for the echo of Ctrl-C, which would wrap it and leave it behind."""
+        line = Constrain(super().get_renderable(), self._terminal.width - len("^C"))
+        return Group(self._table(), line) if self._table else line
 
 
 class Screen:
@@ -213,7 +231,11 @@ class Screen:
     def __init__(self, console: Console, queue: Queue) -> None:
         """Show the remarks before the first run."""
         self._console, self._queue = console, queue
-        self._line = ProgressLine(console, len(queue.runs))
+        curves = queue.curves()
+        self._has_table = bool(curves) and all(curve_table.over_nodes(curve.point) for curve in curves)
+        self._table: RenderableType = curve_table.table(curves) if self._has_table else ""
+        # Computed when a launch has ended, and not at each refresh, which takes time from the ranks.
+        self._line = ProgressLine(console, len(queue.runs), (lambda: self._table) if self._has_table else None)
         self._bar = self._line.add_task("", total=len(queue.runs), all_s=None)
         self._notes: set[str] = set()
         self._has_read = False  # the number of a user's program: shown once
@@ -259,7 +281,13 @@ class Screen:
         elif record and not self._console.is_interactive:
             number = f"{self._queue.number + 1}/{len(self._queue.runs)}"
             self._console.print(escape(f"[{number}] {run.label}: {record.job_s:.0f} s; {self._queue.time_left()}"))
-        if not problem and (result := self._queue.curve_result(run)):
+        if self._has_table:
+            curves = self._queue.curves()
+            self._table = curve_table.table(curves)
+            if record and not problem and not self._console.is_interactive:
+                lines = [curve_table.result_line(curve) for curve in curves if curve.point == run.point]
+                show_lines("", lines, self._console)
+        elif not problem and (result := self._queue.curve_result(run)):
             show_lines("", [result], self._console)
         self._line.update(self._bar, total=len(self._queue.runs))
         self._line.advance(self._bar)

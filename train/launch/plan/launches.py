@@ -25,6 +25,15 @@ from train.launch.plan.runs import Point, Run
 Speedups = Mapping[str, Interval | None]
 
 
+@dataclass(frozen=True)
+class CurveState:
+    """A curve in rounds, its complete launches that count, and how many are planned."""
+
+    point: Point
+    launches: Sequence[RunRecord]
+    planned: int
+
+
 def curve_records(home: Path) -> list[RunRecord]:
     """Return the complete records in the folder of a curve, of every generation."""
     return [load(folder / RECORD_NAME) for folders in files.completed(home).values() for folder in folders]

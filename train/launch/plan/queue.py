@@ -18,7 +18,7 @@ from record.progress import duration
 from record.protocol import EarlierLaunch, RoundsTask
 from record.schema import PHASES, RunRecord
 from train.launch.plan import launches
-from train.launch.plan.launches import Shortfall
+from train.launch.plan.launches import CurveState, Shortfall
 from train.launch.plan.runs import Run, estimate, other_code, remaining
 
 _ASSUMED_S = 30.0  # the fixed cost of a launch, before any is measured
@@ -183,6 +183,10 @@ class CurveLaunches:
         self._all[run.home].append(record)
         self._counting[run.home].append(record)
 
+    def states(self) -> list[CurveState]:
+        """Return each curve with its launches that count."""
+        return [CurveState(run.point, self.records(run), run.repeat + 1) for run in self._last.values()]
+
     def result(self, run: Run) -> str:
         """Return the result of the curve of a run, as text."""
         return launches.result(run, self.records(run))
@@ -326,6 +330,10 @@ class Queue:
                 self._curves.add(run, record)
         if not self.later and not self.failed:
             self.runs += self._more_launches()
+
+    def curves(self) -> list[CurveState]:
+        """Return the curves in rounds, each with its launches so far."""
+        return self._curves.states()
 
     def curve_result(self, run: Run) -> str:
         """Return the result so far of the curve of a launch in rounds, as text; "" for a single point.

@@ -1,0 +1,70 @@
+"""The table of curves over nodes that fills itself while they are measured: a line a curve."""
+
+import math
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from record import intervals, rounds
+from record.disturbance import run_selection
+from record.intervals import Interval
+from train.config.schema import RoundArm
+from train.launch.plan.launches import CurveState
+from train.launch.plan.runs import Point
+
+_MOST_RATES = 4  # that fit on 80 columns
+
+
+def over_nodes(point: Point) -> list[RoundArm]:
+    """Return the arms of a curve over nodes, from the fewest nodes; empty for any other point."""
+    arms = [arm for arm in point.config.launch.rounds if arm.role in ("base", "point")]
+    nodes = [arm.nodes for arm in arms]
+    is_curve = len({*nodes}) == len(nodes) > 1 and all("nodes" in arm.swept for arm in arms)
+    return sorted(arms, key=lambda arm: arm.nodes) if is_curve else []
+
+
+def table(curves: Sequence[CurveState]) -> Table:
+    """Return the table of curves over the same nodes: model, rates in images/s, the speedup of the most nodes."""
+    result = Table(box=None, header_style="bold", pad_edge=False, caption_justify="left")
+    result.add_column("model", no_wrap=True)
+    for arm in _shown(curves[0].point):
+        result.add_column(f"{arm.nodes} node{'s' * (arm.nodes != 1)}", justify="right")
+    for head in ("speedup", "rounds", "launches"):
+        result.add_column(head, no_wrap=True)
+    for curve in curves:
+        counting = sum(len(run_selection(record).counting) for record in curve.launches)
+        counts = (str(counting or ""), f"{len(curve.launches)} of {curve.planned}")
+        result.add_row(curve.point.config.model.name, *_rates(curve), _speedup(curve), *counts)
+    result.caption = "images/s; in brackets the 95 % interval, for launches of these minutes"
+    return result
+
+
+def result_line(curve: CurveState) -> str:
+    """Return the row of a curve as text, for a log."""
+    rates = zip(_rates(curve), _shown(curve.point), strict=True)
+    texts = [f"{rate} images/s on {arm.nodes} node{'s' * (arm.nodes != 1)}" for rate, arm in rates if rate]
+    return f"{curve.point.config.model.name}: {', '.join(texts)}; speedup {_speedup(curve) or 'not known yet'}"
+
+
+def _shown(point: Point) -> list[RoundArm]:
+    """Return the arms whose rates have a column."""
+    arms = over_nodes(point)
+    return arms if len(arms) <= _MOST_RATES else [arms[0], arms[-1]]
+
+
+def _rates(curve: CurveState) -> list[str]:
+    """Return the typical rate of each shown arm in images/s; "" before it is measured."""
+    names = [arm.name for arm in curve.point.config.launch.rounds]
+    rates = dict(zip(names, map(intervals.rate, rounds.arm_rates(curve.launches)), strict=False))
+    return [f"{rate.value:.3g}" if (rate := rates.get(arm.name)) else "" for arm in _shown(curve.point)]
+
+
+def _speedup(curve: CurveState) -> str:
+    """Return the speedup of the most nodes, with its interval if it has one; "" before it is measured."""
+    speedup: Interval | None = None
+    if curve.launches:
+        speedup = rounds.speedups(curve.launches).get(over_nodes(curve.point)[-1].name)
+    if speedup is None:
+        return ""
+    ends = "" if math.isnan(speedup.low) else f" ({speedup.low:.3g} to {speedup.high:.3g})"
+    return f"{speedup.value:.3g}{ends}"
