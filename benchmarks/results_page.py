@@ -63,7 +63,7 @@ def origin(records: Sequence[RunRecord]) -> str:
 
 def notes(rows: pd.DataFrame) -> str:
     """Return what the intervals of a table allow for, and the rounds that do not count."""
-    in_rounds = f"The intervals are for the variation {labels.variation(rows)}." if rows["round"].notna().any() else ""
+    in_rounds = f"In brackets: {labels.interval_meaning(rows)}." if rows["round"].notna().any() else ""
     return " ".join(filter(None, [in_rounds, labels.rounds_left_out(rows)]))
 
 

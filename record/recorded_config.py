@@ -37,7 +37,7 @@ NOT_MEASURED = frozenset(
         *("rounds.role", "model.parameters", "model.activation_bytes_per_image", "dataset.ordered", "dataset.data_dir"),
         *("measure.name", "measure.repeats", "measure.batch_per_rank", "measure.global_batch", "measure.total_steps"),
         *("measure.usage_period_s", "measure.design", "measure.precision_fraction", "measure.budget_s"),
-        *("measure.controls", "measure.curve_budget_s", "measure.compete"),
+        *("measure.controls", "measure.curve_budget_s", "measure.compete", "measure.separate_launches"),
         *(
             "launcher.timeout_s",
             "launcher.starts",

@@ -18,7 +18,7 @@ def test_each_experiment_says_when_where_and_with_what_it_was_measured(tmp_path)
     assert set(sections) == {f"weak_scaling ({cpu})", emulated}
     assert emulated.startswith(f"weak_scaling ({cpu}; emulated: ")
     origin, table, notes = sections[f"weak_scaling ({cpu})"].rstrip().split("\n\n")
-    assert notes.startswith("The intervals are for the variation between launches")
+    assert notes.startswith("In brackets: 95 % interval, for launches like these")
     assert environment.git_commit[:7] in origin
     assert "; 3 records" in origin
     header, _, row = table.splitlines()

@@ -181,7 +181,9 @@ class Measure:
     budget_s: float | None = field(
         default=None, metadata=allow(above=0, unit="s", null="curve_budget_s for each curve")
     )
-    curve_budget_s: float = field(default=220.0, metadata=allow(above=0, unit="s"))
+    curve_budget_s: float = field(default=160.0, metadata=allow(above=0, unit="s"))
+    # The smaller points of a curve over nodes also have separate launches, for the wall time of a job.
+    separate_launches: bool = False
     # The numbers of nodes with a control without allreduce: the largest, all, or none.
     controls: str = field(default="largest", metadata=allow(names=("largest", "all", "none")))
     # Rounds also measure the parts of a step: each point's exchange alone, and each point with its batch in memory.

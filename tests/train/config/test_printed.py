@@ -21,8 +21,11 @@ Epoch 2/2
 
 
 MLPERF = """\
+:::MLLOG {"key": "train_samples", "time_ms": 900, "value": 988}
 :::MLLOG {"key": "run_start", "time_ms": 1000, "value": null}
+:::MLLOG {"key": "epoch_start", "time_ms": 1000, "value": null}
 :::MLLOG {"key": "tracked_stats", "time_ms": 2000, "value": {"throughput": 123.5}}
+:::MLLOG {"key": "epoch_stop", "time_ms": 9000, "value": null}
 :::MLLOG {"key": "run_stop", "time_ms": 9000, "value": null}
 """
 NANOGPT = """\

@@ -95,7 +95,7 @@ def test_the_cost_is_taken_from_records_or_named_as_assumed():
 
 def test_the_cost_says_how_long_nodes_wait():
     """Four nodes: in rounds of 1, 2, 4 and 4 nodes 5/4 wait on average; in single launches 3 and 2 wait."""
-    plan = make_plan(*WEAK, "nodes=4")
+    plan = make_plan(*WEAK, "nodes=4", "measure.separate_launches=true")
     nested = curves.design(plan.points, 48, hosts_apart=True)
     [job] = batch.jobs(runs_of([*nested.points, *nested.curves], plan.launcher), Durations(), Options(WEAK))
     durations = Durations({"tiny-rounds": [240.0], "tiny-nodes1": [36.0], "tiny-nodes2": [72.0]})

@@ -16,13 +16,13 @@ def dry_run(capsys, tmp_path, *overrides) -> str:
 
 
 def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
-    output = dry_run(capsys, tmp_path, *WEAK)
+    output = dry_run(capsys, tmp_path, *WEAK, "measure.separate_launches=true")
     assert "1 point, 1 launch: every repeat is a separate launch" in output
-    assert "1 curve in rounds, 3 launches or more of each, spread over about 4 min" in output
+    assert "1 curve in rounds, 3 launches or more of each, spread over about 3 min" in output
     assert ", or until each ratio is known to ± 5 %" in output
-    effort = "measure.repeats=3 measure.design=rounds measure.precision_fraction=0.05 measure.curve_budget_s=220"
+    effort = "measure.repeats=3 measure.design=rounds measure.precision_fraction=0.05 measure.curve_budget_s=160"
     assert f"MEASURE=quick is {effort}.0; ARGS changes each of them, measure.budget_s=SECONDS for the whole" in output
-    assert "about 4 min for all launches" in output
+    assert "about 3 min for all launches" in output
     assert "train.launch.start.gloo --ranks 2 --hosts localhost:2 --" in output
 
 
@@ -41,9 +41,9 @@ def test_the_plan_of_a_program_says_when_its_launches_end_and_a_dry_run_looks_th
 def test_a_dry_run_mounts_the_folder_that_a_run_would(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # a relative path would be the name of a volume to Docker
     overrides = (*WEAK, "results=results", "container=docker")
-    assert launch(Options(overrides, dry_run=True, only="tiny-nodes1"), Console(soft_wrap=True)) == 0
+    assert launch(Options(overrides, dry_run=True, only="tiny-rounds"), Console(soft_wrap=True)) == 0
     command = capsys.readouterr().out.splitlines()[-1]
-    assert f"--mount type=bind,source={tmp_path}/results/weak_scaling/tiny-nodes1/" in command
+    assert f"--mount type=bind,source={tmp_path}/results/weak_scaling/tiny-rounds/" in command
 
 
 def test_points_too_large_for_the_memory_are_left_out_and_the_status_says_so(tmp_path, monkeypatch, capsys):

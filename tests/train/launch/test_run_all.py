@@ -55,7 +55,7 @@ def test_each_run_leaves_a_record_of_its_assignment_and_another_if_forced(runs, 
     assert "nodes=2" in second.command
     assert second.ranks[1].phases_s["exit"] == pytest.approx(second.job_s - 0.008)
     assert not any(folder.exists() for folder in checkpoints)
-    assert [*verify.verify(verify.on_disk(map(str, find(tmp_path))))] == []
+    assert verify.verify(verify.on_disk(map(str, find(tmp_path)))).findings == []
     for run in runs:
         assignment = protocol.read_assignment(run.home / "r0")
         keys = ("nodes", "threads_per_rank")

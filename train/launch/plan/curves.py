@@ -5,9 +5,9 @@ ranks of a node, the batch, or the arm. Points of one process setup share the ra
 A process fixes its threads and its Horovod when it starts. Points that differ in these each have a rank group of the
 job: at the same time on separate cores if the machine has enough, else in turn.
 
-The smaller points of a curve over nodes also have a few separate launches, which measure the fixed overhead of a job:
-start, build, first step. For the largest point the launches in rounds measure it. Emulated nodes have no separate
-launches: they start and build without quotas, so their wall time is not valid.
+With measure.separate_launches the smaller points of a curve over nodes also have a few launches of one point, which
+measure the fixed overhead of a job: start, build, first step. For the largest point the launches in rounds measure it.
+Emulated nodes have none: they start and build without quotas, so their wall time is not valid.
 """
 
 import itertools
@@ -63,7 +63,8 @@ def design(
             reasons[f"{curve.name}: its {curve.config.ranks_of_job} processes do not fit into memory together"] = None
         else:
             curves.append(curve)
-            if _axis(group[0]) == _NODES and group[0].config.system.cpu_quota_per_node is None:
+            config = curve.config
+            if config.measure.separate_launches and _axis(group[0]) == _NODES and not config.system.cpu_quota_per_node:
                 smaller = [p for p in group if p.config.nodes < curve.config.nodes]
                 smaller = [p for p in smaller if p.config.distribution.allreduce]
                 single += [_with_measure(p, repeats=max(1, p.config.measure.repeats // 2)) for p in smaller]

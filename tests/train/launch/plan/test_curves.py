@@ -52,9 +52,12 @@ def test_points_that_can_share_a_launch_are_the_arms_of_a_curve(overrides, expec
     assert [arms(curve) for curve in planned("model=tiny", *f"experiment={overrides}".split()).curves] == expected
 
 
-def test_the_points_of_a_model_share_a_launch_and_keep_a_separate_one():
+def test_the_points_of_a_model_share_a_launch_and_keep_a_separate_one_on_request():
     passes = "distribution.backward_passes_per_step=3"
-    plan = planned("experiment=weak_scaling", "model=resnet50,vgg16", "nodes=4", passes)
+    assert planned("experiment=weak_scaling", "model=resnet50,vgg16", "nodes=4", passes).points == ()
+    plan = planned(
+        "experiment=weak_scaling", "model=resnet50,vgg16", "nodes=4", passes, "measure.separate_launches=true"
+    )
     assert [curve.name for curve in plan.curves] == ["resnet50-rounds", "vgg16-rounds"]
     curve = plan.curves[0]
     assert (curve.config.nodes, curve.swept, curve.config.measure.repeats) == (4, {"model": "resnet50"}, 3)

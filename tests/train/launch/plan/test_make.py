@@ -18,8 +18,8 @@ def names(*overrides: str, cores: int = 2) -> list[str]:
 
 def test_a_point_that_is_not_there_cannot_be_chosen():
     overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none")
-    with pytest.raises(ConfigError, match="--only tiny-nodes9: no such point; allowed are tiny-nodes1, tiny-rounds"):
-        make(overrides, Machine(2, "no control groups"), "tiny-nodes1,tiny-nodes9")
+    with pytest.raises(ConfigError, match="--only tiny-nodes9: no such point; allowed are tiny-rounds"):
+        make(overrides, Machine(2, "no control groups"), "tiny-rounds,tiny-nodes9")
 
 
 NODES = [f"{model}-nodes{n}" for model in ("vgg16", "resnet50", "inceptionv3") for n in (1, 2, 4)]

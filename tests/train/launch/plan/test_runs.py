@@ -25,7 +25,7 @@ def test_every_repeat_has_all_points_in_an_order_drawn_from_the_seed():
 
 
 def test_curves_take_turns_and_come_before_single_points():
-    plan = make_plan("experiment=weak_scaling", "model=tiny,resnet50", "nodes=2")
+    plan = make_plan("experiment=weak_scaling", "model=tiny,resnet50", "nodes=2", "measure.separate_launches=true")
     nested = curves.design(plan.points, 2)
     ordered = runs_of([*nested.points, *nested.curves], plan.launcher)
     names = [run.point.name for run in ordered]
@@ -49,11 +49,11 @@ def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
     durations.add(first, 80.0)
     assert [estimate([run], durations) for run in (first, second)] == [Estimate(70.0)] * 2
     assert estimate([first, second], durations).text() == "about 2 min"
-    plan = make_plan("experiment=weak_scaling", "model=tiny", "nodes=2")
+    plan = make_plan("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.separate_launches=true")
     nested = curves.design(plan.points, 2)
     single, in_rounds = (runs_of(points, plan.launcher)[0] for points in (nested.points, nested.curves))
     durations = Durations()
-    assert estimate([in_rounds], durations) == Estimate(220 / 3)  # its share of the budget of the curve
+    assert estimate([in_rounds], durations) == Estimate(160 / 3)  # its share of the budget of the curve
     durations.add(in_rounds, 200.0)
     assert estimate([in_rounds, single], durations) == Estimate(200.0, 60.0)  # no single point was measured
 
