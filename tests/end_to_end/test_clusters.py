@@ -112,7 +112,8 @@ def launch_status(cluster, results: Path) -> list[str]:
 def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(cluster, results):
     together, apart = results / "together", results / "apart"
     slurm = ("launcher=slurm", "system=slurm")
-    overrides = arguments(together, *slurm, "measure.design=rounds", "measure.budget_s=1")  # no second launch
+    both = ("measure.design=rounds", "measure.separate_launches=true")
+    overrides = arguments(together, *slurm, *both, "measure.budget_s=1")  # no second launch
     dry = cluster.on("n0", *LAUNCH, "--dry-run", *overrides)
     assert "#SBATCH --nodes=2" in dry.stdout
     assert "Jobs get nodes of partition main (sinfo): 4, with 1 cores or more each." in dry.stdout
