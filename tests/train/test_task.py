@@ -49,7 +49,7 @@ def test_by_hand_the_overrides_are_composed_and_nothing_is_expected(tmp_path, mo
     [
         (["experiment=timeline", "model=tiny"], "distribution.timeline=true: needs a launcher, .*: make timeline"),
         (["launcher=emulated"], r"launcher=emulated: it needs `python -m train\.launch`"),
-        (["results=/proc/none"], "results=/proc/none: .*records can be written"),
+        (["results=/proc/none"], "results=/proc/none: .*give a folder for records"),
     ],
 )
 def test_a_run_that_needs_a_launcher_is_refused_by_hand_at_once(overrides, problem, tmp_path):
