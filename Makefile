@@ -18,7 +18,7 @@ about.SYSTEM        := NAME        a file of conf/system: describes the nodes an
 about.SPLIT         := 1           one batch job per point
 about.ONLY          := A,B         these points of the experiment, by their names as shown with DRY_RUN=1; evaluate: E1,E3
 about.FORCE         := 1           repeat measurements that are complete: adds, replaces nothing; reference: replace
-about.ALL           := 1           help: list all targets and variables
+about.ALL           := 1           help: list all targets and variables; audit, claims: those of the reports in full
 about.FORMAT        := NAME        summary: text, json, or for other tools: extrap, mllog, openmetrics
 about.ALL_ROUNDS    := 1           summary: also the rounds that other processes disturbed
 about.DRY_RUN       := 1           print the plan and the commands, start nothing
@@ -189,9 +189,9 @@ setup-analysis:
 summary: ## all numbers of the points of EXPERIMENT=weak_scaling, and their figures
 figures: ## draw every figure: the published points, with your records on top
 tables: ## recompute every derived number of the reports; show stated and computed side by side
-audit: ## find inconsistencies in the reports and in your records, or in FILE=study.csv; judge the reports' claims (STRICT=1: a finding is an error)
+audit: ## find inconsistencies in the reports and in your records, or in FILE=study.csv (STRICT=1: a finding is an error; ALL=1: those of the reports in full)
 table: ## show how FILE=, any table or log, is read, and write it as one row a point (COLUMNS= says what headers mean)
-claims: ## the claims of the reports: hypothesis, numbers, rule and verdict of each (docs/claims.md)
+claims: ## the claims of the reports: their verdicts; ALL=1: with hypothesis, numbers and rule (docs/claims.md)
 explain: ## explain why speedup by throughput and by wall time disagree: FILE=table.csv (default: report 000) or EXPERIMENT=fixed_work
 predict: ## what would more ranks give? from FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
 proposal: ## one or two pages for an application for compute time, from records of EXPERIMENT= (THRESHOLD=0.75, IMAGES=, EPOCHS=, RUNS=)

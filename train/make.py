@@ -69,7 +69,7 @@ class Variables:
         options: list[str] = []
         for name in names:
             option = "--ranks" if name == "NODES" else f"--{name.lower().replace('_', '-')}"
-            if name in ("ALL_ROUNDS", "DRY_RUN", "FORCE", "SCRUB", "STRICT"):
+            if name in ("ALL", "ALL_ROUNDS", "DRY_RUN", "FORCE", "SCRUB", "STRICT"):
                 options += [option] if self.is_on(name) else []
             else:
                 value = ",".join(self.items(name)) if name in ("MODELS", "ONLY", "TO") else self.text(name)
@@ -142,7 +142,7 @@ _SIMPLE = {
     "bundle": ("analysis bundle", ("SCRUB", "SIGN_KEY", "RESULTS"), ()),
     "bundle-check": ("analysis bundle-check", ("SIGN_KEY",), ("FILE", "figures/bundle.tar.gz")),
     "check-reference": ("analysis check-reference", ("SINCE", "WITHIN", "JUNIT", "RESULTS"), ("NAME",)),
-    "claims": ("analysis claims", ("RESULTS",), ()),
+    "claims": ("analysis claims", ("ALL", "RESULTS"), ()),
     "doctor": ("train.tools.doctor", ("DEVICE", "NODES", "CONTAINER", "IMAGE"), ()),
     "evaluate": ("analysis evaluate", ("ONLY", "SIGN_KEY", "RESULTS"), ("FILE", "figures/bundle.tar.gz")),
     "figures": ("analysis draw", ("RESULTS",), ()),
@@ -173,7 +173,12 @@ def _command(target: str, user: Variables) -> list[str]:
     match target:
         case "audit":
             records = [] if user.text("FILE") else [user.path("RESULTS")]
-            return ["analysis", "audit", *user.options("FILE", "COLUMNS", "STRICT", "JUNIT"), *filter(None, records)]
+            return [
+                "analysis",
+                "audit",
+                *user.options("FILE", "COLUMNS", "STRICT", "JUNIT", "ALL"),
+                *filter(None, records),
+            ]
         case "compare":
             sets = [f"{name}={folder}" for name in ("A", "B") if (folder := user.text(name))]
             return ["analysis", "compare", *user.options("COLUMNS", "RESULTS"), *sets]

@@ -61,6 +61,7 @@ _SHARED: dict[str, dict[str, Any]] = {
                   "help": "local records (default: %(default)s)"},
     "--format": {"choices": ("text", "json"), "default": "text", "help": "default: %(default)s"},
     "--out": {"type": Path, "default": Path("figures"), "metavar": "PATH", "help": "default: %(default)s"},
+    "--all": {"action": "store_true", "help": "those of the reports in full, too"},
     "--draw": {"action": "store_true", "help": "draw the figures of it"},
     "--models": {"type": lambda text: text.split(","), "metavar": "A,B", "help": "only these models (default: all)"},
     "--strict": {"action": "store_true", "help": "exit status 1 if a point is worse"},

@@ -1,4 +1,4 @@
-"""`audit`: the findings, and the claims with their verdicts, or a user's study; `claims`: the claims in full."""
+"""`audit`: the findings in the reports and in records, or in a user's study; `claims`: the claims of the reports."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,16 +6,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import structs
-
 from analysis import TableError, audit, claims, documents, verify
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
 from analysis.claims import VERDICTS, JudgedClaim
 from analysis.commands import arguments, user_tables
-from analysis.documents import Document, about, markdown_table, tally
+from analysis.documents import Document, about, counted, markdown_table, tally
 from analysis.finding import SEVERITIES, Finding
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
+from analysis.table.schema import REPORTS
 from common.terminal import paragraph
 from record.schema import RECORD_NAME
 
@@ -23,11 +22,10 @@ JSON_VERSION = 3  # of all documents that --format json prints (docs/json.md)
 
 
 class Audit(Document):
-    """The findings, and the claims with their verdicts."""
+    """The findings."""
 
     version: Annotated[int, about("3; raised by each release that changes a document")]
     findings: Annotated[Sequence[Finding], about("by report, then the serious ones first")]
-    claims: Annotated[Sequence[JudgedClaim], about("as `claims` prints them; empty for FILE")]
     notes: Annotated[
         Sequence[str],
         about("what was left out of FILE; how many records are compared with their files"),
@@ -35,12 +33,24 @@ class Audit(Document):
     read_as: Annotated[Sequence[str], about("how each column of FILE was read")]
 
 
-def _by_report(items: Sequence[Any], heading: str, text: Callable[[Any], Iterable[str]]) -> Iterator[str]:
-    """Yield the lines of findings or claims, below the title of their report; those of local records come first."""
-    for report in sorted({item.report for item in items}, key=lambda name: (name != "local", name)):
-        yield from ("", f"== {TITLES.get(report, report)}{heading}")
-        for item in (item for item in items if item.report == report):
-            yield from ("", *text(item))
+def _by_report(items: Sequence[Any]) -> list[tuple[str, list[Any]]]:
+    """Return the findings or claims of each report, with its title; those of local records come first."""
+    reports = sorted({item.report for item in items}, key=lambda name: (name != "local", name))
+    return [(TITLES.get(report, report), [item for item in items if item.report == report]) for report in reports]
+
+
+def _in_full(items: Sequence[Any], text: Callable[[Any], Iterable[str]]) -> Iterator[str]:
+    """Yield the lines of each finding or claim, below the title of its report."""
+    for title, own in _by_report(items):
+        yield from ("", f"== {title}", *(line for item in own for line in ("", *text(item))))
+
+
+def _totals(items: Sequence[Any], noun: str, field: str, names: Sequence[str]) -> Iterator[str]:
+    """Yield how many findings or claims have each severity or verdict: in all, and by report."""
+    yield f"{counted(len(items), noun)}: {tally([getattr(item, field) for item in items], names)}"
+    for title, own in _by_report(items):
+        count = tally([getattr(item, field) for item in own], names)
+        yield paragraph(f"{title}: {count}", "  ", "    ")
 
 
 def _finding(finding: Finding) -> list[str]:
@@ -49,32 +59,30 @@ def _finding(finding: Finding) -> list[str]:
     return [f"{finding.severity.upper()} {finding.rule}", *(paragraph(text, "    ") for text in texts)]
 
 
-def _claim(claim: JudgedClaim) -> list[str]:
-    texts = filter(None, (claim.text, claim.evidence, claim.remark))
-    return [f"{claim.verdict.upper()} {claim.id} ({claim.place})", *(paragraph(text, "    ") for text in texts)]
+def _text(audited: Audit, every: bool) -> str:
+    """Return the totals, then the findings in full: those of the user's own numbers, or every one."""
+    findings = audited.findings
+    own = [finding for finding in findings if every or finding.report not in REPORTS]
+    lines = [*_totals(findings, "finding", "severity", SEVERITIES), *audited.read_as]
+    lines += [paragraph(f"note: {note}", hanging="  ") for note in audited.notes]
+    lines += [*_in_full(own, _finding)]
+    lines += ["", "those of the reports in full: make audit ALL=1"] if len(own) < len(findings) else []
+    return "\n".join(lines)
 
 
-def _text(audited: Audit) -> str:
-    findings, judged = audited.findings, audited.claims
-    lines = [*audited.read_as, *(paragraph(f"note: {note}", hanging="  ") for note in audited.notes)]
-    lines += [*_by_report(findings, ": findings", _finding), *_by_report(judged, ": claims", _claim)]
-    lines += ["", f"{len(findings)} findings: {tally([f.severity for f in findings], SEVERITIES)}"]
-    lines += [claims_summary(judged)] if judged else []
-    return "\n".join(lines).lstrip("\n")
-
-
-def _markdown(audited: Audit) -> str:
+def _markdown(audited: Audit, every: bool) -> str:
     rows = [{**asdict(f), "off": "" if f.off is None else f"{f.off:+.1%}"} for f in audited.findings]
-    judged = [structs.asdict(claim) for claim in audited.claims]
     notes = [{"note": note} for note in audited.notes]
     parts = [f"## Findings\n\n{markdown_table(rows) if rows else 'None.'}"]
-    parts += [
-        f"## {title}\n\n{markdown_table(table)}" for title, table in (("Claims", judged), ("Notes", notes)) if table
-    ]
+    parts += [f"## Notes\n\n{markdown_table(notes)}"] if notes else []
     return "\n\n".join(parts)
 
 
-FORMATS = {"table": _text, "markdown": _markdown, "json": documents.text}
+def _json(audited: Audit, every: bool) -> str:
+    return documents.text(audited)
+
+
+FORMATS = {"table": _text, "markdown": _markdown, "json": _json}
 
 
 def declare_audit(parser: argparse.ArgumentParser) -> None:
@@ -84,14 +92,15 @@ def declare_audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--file", type=Path, metavar="FILE", help="a scaling study: any table (docs/tables.md)")
     arguments.add(parser, "--columns")
     arguments.add(parser, "--format", choices=FORMATS, default="table")
+    arguments.add(parser, "--all")
     arguments.add(parser, "--strict", help="exit status 1 if a finding in FILE or in the records is serious")
     arguments.add(parser, "--junit")
 
 
 def run_audit(options: argparse.Namespace) -> int:
-    """Print all findings and claims; returns 0, with --strict 1 if a finding in the user's own numbers is serious."""
+    """Print the findings; returns 0, with --strict 1 if a finding in the user's own numbers is serious."""
     audited = _audit_file(options) if options.file else _audit_all(options)
-    print(FORMATS[options.format](audited))
+    print(FORMATS[options.format](audited, options.all or options.file is not None))
     local = [finding for finding in audited.findings if options.file or finding.report == "local"]
     serious = [finding for finding in local if finding.severity == "serious"]
     if options.junit:
@@ -110,16 +119,15 @@ def _audit_file(options: argparse.Namespace) -> Audit:
         raise TableError(f"--file {options.file}: audits this study alone; leave out {options.records[0]}")
     read = user_tables.read(options.file, options.columns)
     findings, notes = audit.user_table_findings(read)
-    return Audit(version=JSON_VERSION, findings=findings, claims=[], notes=notes, read_as=read.interpretation)
+    return Audit(version=JSON_VERSION, findings=findings, notes=notes, read_as=read.interpretation)
 
 
 def _audit_all(options: argparse.Namespace) -> Audit:
     study = Study(*_record_files(options.records))
     findings = audit.in_order([*audit.table_findings(study.published), *audit.record_findings(study)])
-    judged = claims.judge(claims.read(), study)
     verified = study.verification()
     notes = [str(verified)] if verified.records else []
-    return Audit(version=JSON_VERSION, findings=findings, claims=judged, notes=notes, read_as=[])
+    return Audit(version=JSON_VERSION, findings=findings, notes=notes, read_as=[])
 
 
 def _record_files(paths: list[Path]) -> list[Path]:
@@ -137,11 +145,6 @@ def _record_files(paths: list[Path]) -> list[Path]:
     return files
 
 
-def claims_summary(judged: Sequence[JudgedClaim]) -> str:
-    """Return how many claims have each verdict, as text."""
-    return f"{len(judged)} claims: {tally([item.verdict for item in judged], VERDICTS)}"
-
-
 def _full_claim(claim: JudgedClaim) -> Iterator[str]:
     yield f"{claim.verdict.upper()} {claim.id} ({claim.place})"
     for name, value in (
@@ -152,12 +155,13 @@ def _full_claim(claim: JudgedClaim) -> Iterator[str]:
             yield paragraph(f"{name + ':':12}{value}", "    ", " " * 12)
 
 
-def claims_text(judged: Sequence[JudgedClaim]) -> str:
-    """Return the claims for people, report by report."""
-    return "\n".join([*_by_report(judged, "", _full_claim), "", claims_summary(judged)]).lstrip("\n")
+def claims_text(judged: Sequence[JudgedClaim], every: bool) -> str:
+    """Return the verdicts, counted report by report; every: then each claim in full."""
+    details = _in_full(judged, _full_claim) if every else ["", "each with its numbers and rule: make claims ALL=1"]
+    return "\n".join([*_totals(judged, "claim", "verdict", VERDICTS), *details])
 
 
-def claims_markdown(judged: Sequence[JudgedClaim]) -> str:
+def claims_markdown(judged: Sequence[JudgedClaim], every: bool) -> str:
     """Return the claims as one table."""
     rows = [
         {
@@ -167,15 +171,22 @@ def claims_markdown(judged: Sequence[JudgedClaim]) -> str:
         }
         for claim in judged
     ]
-    return f"{markdown_table(rows)}\n\n{claims_summary(judged)}."
+    total = next(_totals(judged, "claim", "verdict", VERDICTS))
+    return f"{markdown_table(rows)}\n\n{total}."
 
 
-CLAIMS_FORMATS = {"table": claims_text, "markdown": claims_markdown, "json": documents.text}
+def claims_json(judged: Sequence[JudgedClaim], every: bool) -> str:
+    """Return the claims as a document."""
+    return documents.text(judged)
+
+
+CLAIMS_FORMATS = {"table": claims_text, "markdown": claims_markdown, "json": claims_json}
 
 
 def declare_claims(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--results")
     arguments.add(parser, "--format", choices=CLAIMS_FORMATS, default="table")
+    arguments.add(parser, "--all")
 
 
 def run_claims(options: argparse.Namespace) -> int:
@@ -183,5 +194,5 @@ def run_claims(options: argparse.Namespace) -> int:
     study = Study(options.results)
     arguments.print_notices(study)
     judged = claims.judge(claims.read(), study)
-    print(CLAIMS_FORMATS[options.format](judged))
+    print(CLAIMS_FORMATS[options.format](judged, options.all))
     return 0

@@ -26,15 +26,16 @@ def run_tables(options: argparse.Namespace) -> int:
         text = tabulate(rows.astype(object).where(rows.notna(), ""), headers="keys", tablefmt="github", showindex=False)
         (options.out / f"{report}.md").write_text(f"# Report {report}: derived numbers, recomputed\n\n{text}\n")
     stated = numbers[numbers["stated"].notna()]
+    print(paragraph(f"{reports.counts(stated)}; all of them: {options.out}", hanging="  "))
+    for report, rows in stated.groupby("report"):
+        print(paragraph(f"report {report}: {reports.counts(rows)}", "  ", "    "))
+    print()
     unconfirmed = stated[~stated["agrees"].fillna(False)].to_dict("records")
     for row in unconfirmed:
         text = reports.text_row(row)
         number = ", ".join(filter(None, (f"report {row['report']}", text["place"], text["of"], text["quantity"])))
         values = f"stated {text['stated']}; computed {text['computed'] or 'nothing'}, {text['formula']}"
         print(paragraph(f"{number}: {values}; agrees: {text['agrees']}", hanging="    "))
-    for report, rows in stated.groupby("report"):
-        print(paragraph(f"report {report}: {reports.counts(rows)}", hanging="    "))
-    print(f"all of them: {options.out}")
     return 0
 
 

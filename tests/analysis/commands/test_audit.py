@@ -20,10 +20,22 @@ def records(tmp_path_factory):
     return results.folder
 
 
-def test_markdown_has_both_tables(command, records):
+def test_markdown_has_every_finding(command, records):
     output = command("audit", records, "--format", "markdown").out
-    assert "## Findings" in output
-    assert "| 003-batch-64-or-32 " in output.partition("## Claims")[2]
+    assert output.startswith("## Findings")
+    assert "| zero_speed " in output
+
+
+def test_totals_come_first_and_details_of_the_reports_on_request(command, records):
+    short, full = (command("audit", records, *more).out for more in ((), ("--all",)))
+    assert short.splitlines()[0] == full.splitlines()[0]
+    assert "make audit ALL=1" in short
+    assert "SERIOUS zero_speed" not in short
+    assert "SERIOUS zero_speed" in full
+    short, full = (command("claims", "--results", records, *more).out for more in ((), ("--all",)))
+    assert short.startswith("74 claims: 17 contradicted, 31 not decidable, 26 supported\n")
+    assert len(short.splitlines()) < 20
+    assert "SUPPORTED 004-less-accurate" in full
 
 
 def test_text_fits_a_hundred_columns_and_strict_is_about_local_records(command, records):
@@ -44,12 +56,12 @@ def test_a_study_in_a_file(command, json_output, tmp_path):
     output = command("audit", "--file", path, "--strict", "--junit", "audit.xml", status=1).out
     faster = "stated: 3.6x by images_per_s; follows: at most 2x"
     assert any(faster in failure.text for failure in ElementTree.parse("audit.xml").getroot().findall(".//failure"))
-    assert "== study.csv: findings" in output
+    assert "== study.csv" in output
     assert f"{faster} (+80.0%)" in output
     assert "claims" not in output
     assert "line 4, column 'train_s': empty" in " ".join(output.split())
     document = json_output("audit", "--file", path)
-    assert (document["version"], document["claims"]) == (3, [])
+    assert document["version"] == 3
     assert "audits this study alone" in command("audit", "--file", path, "results", status=2).err
 
 
