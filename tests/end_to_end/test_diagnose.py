@@ -30,10 +30,9 @@ from train.launch import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
 
-# One launch of 12 short rounds: with fewer than eight that count the slowest of two ranks is never certain, and a
-# diagnosis needs six.
+# One launch of 24 short rounds: a diagnosis names no loss of fewer.
 SHORT = ("tracking=none", "measure.precision_fraction=0.9", "measure.budget_s=1", "measure.repeats=1")
-COUNT = 12
+COUNT = 24
 ROUNDS = rounds(COUNT)
 # An exchange takes one cycle of Horovod or less. A short cycle is small against the disturbance.
 CYCLE = "distribution.cycle_time_ms=5"
@@ -120,7 +119,7 @@ def test_make_measures_a_curve_and_names_a_rank_that_waits_with_its_cores(tmp_pa
     curve = diagnosed(kit / "results")
     check_sums(curve)
     # If other processes share its core too, the larger of the two losses may not be certain.
-    assert "waiting for the slowest rank" in curve["sentences"][0], curve["sentences"]
+    assert "waiting for the slowest rank" in " ".join(curve["sentences"][:2]), curve["sentences"]
     late = curve["slowest_rank"]
     assert (late["rank"], late["certain"]) == (1, True)
     assert late["cores"] == record.ranks[1].cores
@@ -150,7 +149,7 @@ def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
     curve = diagnosed(tmp_path)
     check_sums(curve)
     # If the other core is shared too, the exchange waits longer, and the larger of the two losses may not be certain.
-    assert "cores shared with other processes" in curve["sentences"][0], curve["sentences"]
+    assert "cores shared with other processes" in " ".join(curve["sentences"][:2]), curve["sentences"]
     late = curve["slowest_rank"]
     assert late["rank"] == 1
     assert late["others_fraction"] > 0.25
@@ -185,4 +184,4 @@ def test_slow_input_is_named(tmp_path: Path):
     curve = diagnosed(tmp_path / "results")
     check_sums(curve)
     assert curve["largest_loss"] == "input", curve["sentences"]
-    assert any("make input-bench MODELS=tiny DATASET=fruit" in sentence for sentence in curve["sentences"])
+    assert any("make input-bench DATASET=fruit MODELS=tiny" in sentence for sentence in curve["sentences"])
