@@ -73,9 +73,13 @@ def succeed(*command: str, variables: Mapping[str, str] | None = None) -> str:
 
 
 def analyse(*arguments: str, status: int = 0) -> str:
-    """Run `python -m analysis` in this process, which is fast; assert that it ends with `status`, return its output."""
+    """Run `python -m analysis` in this process, which is fast; assert that it ends with `status`, return its output.
+
+    Notes on standard error are in it, but not beside a document in JSON.
+    """
     output = io.StringIO()
-    with redirect_stdout(output), redirect_stderr(output), pytest.MonkeyPatch.context() as patch:
+    errors = io.StringIO() if "json" in arguments else output
+    with redirect_stdout(output), redirect_stderr(errors), pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "1000")  # no sentence is broken
         exit_status = main([*arguments])
     assert exit_status == status, output.getvalue()
