@@ -67,8 +67,11 @@ about.PYTEST_ARGS   := "..."       test: more options for pytest
 VARIABLES := $(patsubst about.%,%,$(filter about.%,$(.VARIABLES)))
 export GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
 # A variable that is not in the list is a typing error: it would silently have no effect.
-ifneq ($(filter-out $(VARIABLES),$(GIVEN)),)
-$(error $(filter-out $(VARIABLES),$(GIVEN)): no such variable; allowed are $(sort $(VARIABLES)))
+UNKNOWN := $(filter-out $(VARIABLES),$(GIVEN))
+ifneq ($(UNKNOWN),)
+upper = $(shell printf %s '$(subst ','\'',$(1))' | tr 'a-z-' 'A-Z_')
+LIKE := $(filter $(addsuffix %,$(subst %,,$(call upper,$(UNKNOWN)))),$(VARIABLES))
+$(error $(UNKNOWN): no such variable$(if $(LIKE),; did you mean $(LIKE)?); allowed are $(sort $(VARIABLES)))
 endif
 
 # A value is text: Make does not expand a $ in it, and commands read it from the environment. A recipe that pasted it
@@ -268,4 +271,4 @@ lock: setup-analysis ## resolve the groups in pyproject.toml again, into uv.lock
 	@PATH="$$PATH:$(VENV)/uv/bin" requirements/lock.sh
 
 .DEFAULT:
-	$(error no target '$@'. Experiments: $(EXPERIMENTS). Everything else: make help ALL=1)
+	$(error no target '$@'$(addprefix ; did you mean ,$(filter $(subst _,-,$@),$(MEASURING) $(ANALYSING))). Experiments: $(EXPERIMENTS). Everything else: make help ALL=1)

@@ -134,7 +134,10 @@ DEVICES = ("cpu ; touch b", "%", "cpu gpu")
     [
         (['";touch b;"'], "no target '\";touch b;\"'. Experiments: "),
         *((["doctor", f"DEVICE={device}"], f"DEVICE={device}: allowed are cpu gpu") for device in DEVICES),
-        (["weak-scaling", "MODEL=resnet50"], "MODEL: no such variable; allowed are"),
+        (["weak-scaling", "MODEL=resnet50"], "MODEL: no such variable; did you mean MODELS?; allowed are"),
+        (["weak-scaling", "nodes=2"], "nodes: no such variable; did you mean NODES?; allowed are"),
+        (["weak-scaling", "colour=2"], "colour: no such variable; allowed are"),
+        (["weak_scaling"], "no target 'weak_scaling'; did you mean weak-scaling. Experiments: "),
     ],
 )
 def test_what_is_not_known_is_refused_and_not_run(kit, arguments, error):

@@ -3,6 +3,7 @@
 Hydra composes, the schema checks, errors name the file and the key.
 """
 
+import difflib
 import functools
 import importlib.util
 import itertools
@@ -248,7 +249,9 @@ def _explanation(text: str) -> str:
     """Return what Hydra's or OmegaConf's message means."""
     if missing := re.search(r"Could not find '(\w+)/(\S+)'", text):
         group, name = missing.groups()
-        return f"{group}={name}: there is no conf/{group}/{name}.yaml; allowed are {', '.join(choices(group))}"
+        close = difflib.get_close_matches(name, choices(group), n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        return f"{group}={name}: there is no conf/{group}/{name}.yaml; {hint}allowed are {', '.join(choices(group))}"
     file, full_key = re.search(r"In '([\w/]+)'", text), re.search(r"full_key: (\S+)", text)
     prefix = f"conf/{file[1]}.yaml: " if file and file[1] != "config" else ""
     key = full_key[1] if full_key else ""

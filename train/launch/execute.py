@@ -61,7 +61,7 @@ def this_machine() -> Machine:
 
 def show(plan: Plan, console: Console, whole: bool = True) -> None:
     """Show the points, with warnings and notes, before they are measured. whole: of curves over nodes each point."""
-    show_lines(ERROR, [f"left out: {line}" for line in plan.too_large], console)
+    show_lines(WARNING if plan.points else ERROR, [f"left out: {line}" for line in plan.too_large], console)
     if not plan.points:
         return
     launcher, config = plan.launcher, plan.points[0].config

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from record import protocol
+from record import kit, protocol
 from record.parts import RankPart
 from record.progress import Follower, launched_at
 from record.schema import RECORD_NAME, RunRecord, find, load
@@ -116,6 +116,7 @@ def _run_name(folder: Path, config: RunConfig) -> wandb_runs.RunName:
         host=socket.gethostname(),
         tags=tuple(config.tracking.tags),
         notes=config.tracking.notes or "",
+        commit=kit.commit()[0],
     )
 
 

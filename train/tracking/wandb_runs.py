@@ -45,6 +45,7 @@ class RunName:
     generation: int
     config: Mapping[str, Any]
     host: str | None = None  # of rank 0
+    commit: str | None = None  # of the code that was measured
     tags: tuple[str, ...] = ()
     notes: str = ""
 
@@ -65,6 +66,7 @@ def run_name(record: RunRecord, run_folder: Path, tracking: Tracking) -> RunName
         generation=record.generation,
         config=record.config,
         host=record.ranks[0].host if record.ranks else None,
+        commit=record.environment.git_commit if record.environment else None,
         tags=(record.status, *(["cores_shared"] if record.cores_shared else []), *tracking.tags),
         notes="\n".join([*([tracking.notes] if tracking.notes else []), *record.notes]),
     )
@@ -88,7 +90,7 @@ def begin(wandb: Any, name: RunName, run_folder: Path, tracking: Tracking, mode:
         tags=name.tags,
         notes=name.notes,
         config=dict(name.config),
-        settings=_settings(wandb, name.host, folder, mode),
+        settings=_settings(wandb, name, folder, mode),
     )
     for axis in AXES:
         run.define_metric(f"{axis.partition('/')[0]}/*", step_metric=axis)
@@ -96,7 +98,7 @@ def begin(wandb: Any, name: RunName, run_folder: Path, tracking: Tracking, mode:
     return run
 
 
-def _settings(wandb: Any, host: str | None, folder: Path, mode: str) -> Any:
+def _settings(wandb: Any, name: RunName, folder: Path, mode: str) -> Any:
     """Return settings without facts about this machine or code: the record describes those of the measurement."""
     return wandb.Settings(
         mode=mode,
@@ -104,8 +106,9 @@ def _settings(wandb: Any, host: str | None, folder: Path, mode: str) -> Any:
         root_dir=str(folder.parent),
         use_dot_wandb=False,
         reinit="create_new",
-        host=host,
+        host=name.host,
         disable_git=True,
+        git_commit=name.commit,
         save_code=False,
         disable_code=True,
         console="off",

@@ -34,7 +34,7 @@ def test_every_choice_of_a_group_composes_and_is_called_what_its_file_is_called(
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["model=vgg17"], "model=vgg17: there is no conf/model/vgg17.yaml; allowed are .*vgg16"),
+        (["model=vgg17"], "model=vgg17: there is no conf/model/vgg17.yaml; did you mean vgg1[69]. allowed are .*vgg16"),
         (["nodes=x"], "nodes=x: must be of type integer"),
         (["colour=red"], "colour: no such key; allowed here are .*batch_per_rank"),
         (["+model.colour=red"], "model.colour: no such key; allowed here are .*image_size"),

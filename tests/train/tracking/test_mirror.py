@@ -20,7 +20,7 @@ import pytest
 from record import protocol
 from record.parts import PartWriter, RankPart
 from record.run_files import write_once
-from record.schema import Epoch, Failure, RunRecord, dumps, find, load
+from record.schema import Environment, Epoch, Failure, RunRecord, dumps, find, load
 from tests.helpers import wandb_log, wandb_server
 from tests.helpers.kit import wait_for
 from tests.helpers.wandb_runs import WANDB, history, items, only, rank, run_files, run_record, save_record
@@ -46,7 +46,8 @@ def summary_in(messages: list[Any]) -> dict[str, Any]:
 def mirrored(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, Path, list[Any]]:
     """A record as loaded, its path, and the messages of its mirror."""
     results = tmp_path_factory.mktemp("results")
-    path = save_record(results, run_record())
+    environment = Environment([], {}, [], None, None, None, None, git_commit="0123abc", git_dirty=False, variables={})
+    path = save_record(results, run_record(environment=environment))
     assert mirror_records([path], WANDB) == []
     (file,) = run_files(results)
     return load(path), path, wandb_log.read(file)
@@ -60,6 +61,7 @@ def test_run_is_named_and_grouped_after_the_record_and_has_its_configuration(mir
     assert run.display_name == "resnet50-nodes2 r1"
     assert run.run_id == record.sha256[:16] == (path.parent / "wandb-run-id").read_text()
     assert (run.host, list(run.tags), run.notes) == ("node-a", ["complete"], "first note\nsecond note")
+    assert run.git.commit == "0123abc"
     assert only(messages, "exit").exit_code == 0
     config = items(run.config.update)
     assert {key: value for key, value in config.items() if key != "_wandb"} == record.config
