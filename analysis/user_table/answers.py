@@ -16,7 +16,7 @@ from analysis.user_table.headers import UNUSED, Column, plain
 from common import bounded_files as bounded
 
 SUFFIX = ".columns.yaml"
-_MOST = 16  # answers to one question
+_MOST = 24  # answers to one question
 _BYTES = 1 << 16
 _DIRECTIVES = {"decimal": (".", ","), "rows": ("repeats",), "scaling": ("weak", "strong")}
 

@@ -143,11 +143,13 @@ def _group_answers(columns: Sequence[Column]) -> list[tuple[str, str]]:
         kind = "".join(sorted(numbers.kinds(column.cells))), column.unit
         for key in {(words[0],), (*words[:2], ""), ("", words[-1]), ("", *words[-2:])} if len(words) > 1 else ():
             groups.setdefault((*key, *kind), []).append(column)
-    answers: list[tuple[str, str]] = []
+    answers: list[tuple[int, tuple[str, str]]] = []  # with the order of their names, so that each group has its first
     for same in groups.values():
         unit = same[0].unit.kind or "".join(sorted(numbers.kinds(same[0].cells)))
-        answers += _curve_answers(same, _FITTING.get(unit, ())[:4]) if len(same) > 1 else []
-    return list(dict.fromkeys(answers))
+        names = _FITTING.get(unit, ())[:4]
+        names = ("images_per_s", "wall_s", *names[1:2], "speedup") if not unit else names
+        answers += enumerate(_curve_answers(same, names) if len(same) > 1 else [])
+    return list(dict.fromkeys(answer for _, answer in sorted(answers, key=lambda item: item[0])))
 
 
 def _unmeasured(columns: Sequence[Column]) -> Question:
@@ -161,7 +163,7 @@ def _unmeasured(columns: Sequence[Column]) -> Question:
     if len(unknown) > 1 and not first and unknown[0].name != "cells":
         names = _FITTING.get(next(iter(kinds[0]), ""), ())
         answers += [(f"a curve for each, {name}", f"cells={name}") for name in names[:3]]
-        answers = [*_group_answers(unknown)[:9], *answers]
+        answers = [*_group_answers(unknown)[:12], *answers]
     fitting = [
         [(c, name) for name in _FITTING.get(next(iter(kind), ""), ())] for c, kind in zip(unknown, kinds, strict=True)
     ]
