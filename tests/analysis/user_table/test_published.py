@@ -25,7 +25,7 @@ CURVES = [json.loads(line) for line in FOLDER.with_suffix(".jsonl").read_text().
 REFUSED = {
     "alphaexa.md", "arcface.md", "box.md", "bsc_lab11.txt", "bsc_no_headers.txt", "cascade_rcnn.md", "cellpose.md",
     "colossal.md", "dbnet.md", "dlperf_megatron.md", "dlperf_wdl.md", "dlperf_zero.md", "docling.md",
-    "documents.md", "fabric.md", "faster_rcnn.md", "fleet_matching.md", "fleet_resnet.rst", "forge.md",
+    "documents.md", "fabric.md", "faster_rcnn.md", "ferro.md", "fleet_matching.md", "fleet_resnet.rst", "forge.md",
     "gpt_codes.md", "llava.md", "opensora.md", "ordinary/14-gpu-id.csv", "retinanet.md", "rtx5090.md", "te.md",
     "tensorpack_horovod.md", "torchtitan_titles.md", "vast.md", "video.md", "vit.md", "zero.md",
 }  # fmt: skip
