@@ -200,24 +200,24 @@ def _of_rounds(
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
     """Return the ends, by level, of the interval of the rounds of one launch. square: the variance of a round.
 
-    Student's t, wider if neighbours are alike, and within the outermost values where these suffice. If the values form
-    two groups, one of which is disturbed, it is not known which one: the interval reaches over those of both.
+    Student's t, for as many values as independent ones would tell as much if neighbours are alike, and within the
+    outermost values where these suffice. If the values form two groups, one of which is disturbed, it is not known
+    which one: the interval reaches over those of both.
     """
-    parts = [(centre, math.sqrt(square * dependence(rounds) / len(rounds)), rounds)]
+    parts = [(centre, square, len(rounds) / dependence(rounds), rounds)]
     for group in two_groups(rounds) or ():
-        error = _scatter([_Launch(0.0, group)]) / math.sqrt(_EFFICIENCY * len(group))
-        parts.append((_centre(group), error, group))
+        parts.append((_centre(group), _scatter([_Launch(0.0, group)]) ** 2 / _EFFICIENCY, len(group), group))
 
-    def half(level: float, error: float, values: Sequence[float], sign: int) -> float:
-        n, outermost = len(values), max(sign * (value - _centre(values)) for value in values)
-        within = outermost if level <= 1 - 2.0 ** (1 - n) else math.inf  # as often the outermost hold the median
-        return min(within, student_quantile(level, n - 1) * error)
+    def half(level: float, square: float, independent: float, values: Sequence[float], sign: int) -> float:
+        outermost = max(sign * (value - _centre(values)) for value in values)
+        within = outermost if level <= 1 - 2.0 ** (1 - len(values)) else math.inf  # as often they hold the median
+        return min(within, student_quantile(level, max(1.0, independent - 1)) * math.sqrt(square / independent))
 
     def low(level: float) -> float:
-        return min(middle - half(level, error, values, -1) for middle, error, values in parts)
+        return min(part[0] - half(level, *part[1:], -1) for part in parts)
 
     def high(level: float) -> float:
-        return max(middle + half(level, error, values, 1) for middle, error, values in parts)
+        return max(part[0] + half(level, *part[1:], 1) for part in parts)
 
     return low, high
 

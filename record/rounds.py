@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from record import intervals, recorded_config
@@ -20,6 +21,7 @@ class Arm:
     role: Role = "point"
 
 
+CONTROL_EVERY = 4  # rounds have a control, unless every one has it (train/loop/rounds.py)
 RoundRates = list[dict[int, float]]  # of each round: arm -> images/s
 
 
@@ -134,16 +136,33 @@ def speedups(runs: Sequence[RunRecord]) -> dict[str, Interval | None]:
     return {name: intervals.speedup(*rates) for name, rates in over_base(runs).items()}
 
 
+def point_speedups(runs: Sequence[RunRecord]) -> dict[str, Interval | None]:
+    """Return those of `speedups` that the measurement is for: without controls and other added arms."""
+    roles = {arm["name"]: arm["role"] for arm in runs[-1].config["rounds"]}
+    return {name: speedup for name, speedup in speedups(runs).items() if roles[name] == "point"}
+
+
 def step_times_s(run: RunRecord) -> dict[int, float]:
-    """Return the typical time of a step of each arm that was measured, over the rounds that count, in s."""
-    typical = enumerate(map(intervals.rate, arm_rates([run])))
-    images = [arm.ranks * arm.step_batch for arm in arms(run.config)]
-    return {index: images[index] / rate.value for index, rate in typical if rate}
+    """Return the median time of a step of each arm that was measured, over all rounds, in s."""
+    measured, times_s = run_rates(run), {}
+    for index, arm in enumerate(arms(run.config)):
+        if rates := [by_arm[index] for by_arm in measured if index in by_arm]:
+            times_s[index] = arm.ranks * arm.step_batch / median(rates)
+    return times_s
 
 
-def complete_rounds(by_round: RoundRates, measured: int) -> dict[int, dict[int, float]]:
-    """Return the rounds, by number, that have the rates of all arms; a launch that failed has others."""
-    return {number: rates for number, rates in enumerate(by_round) if len(rates) == measured}
+def complete_rounds(run: RunRecord) -> dict[int, dict[int, float]]:
+    """Return the rates of the rounds, by number, that measured all arms but controls; a launch that failed has others.
+
+    Not every round measures a control (train/loop/rounds.py), unless it is the base.
+    """
+    base = base_of(arms(run.config))
+    needed = {
+        index
+        for index, arm in enumerate(run.config["rounds"])
+        if arm["name"] not in run.arms_left_out and (index == base or arm["role"] != "control")
+    }
+    return {number: rates for number, rates in enumerate(run_rates(run)) if needed <= rates.keys()}
 
 
 def base_of(arms: Sequence[Arm]) -> int:

@@ -14,7 +14,7 @@ from analysis import labels, speedups
 from common.commands import changed
 from record import recorded_config
 from record.disturbance import run_selection
-from record.rounds import complete_rounds, run_rates, windows_by_turn
+from record.rounds import complete_rounds, windows_by_turn
 from record.schema import Role, RunRecord, Window
 
 Times = NDArray[np.float64]
@@ -201,14 +201,22 @@ def _arm(nodes: int, batch_per_rank: int, role: Role | None) -> ArmKey:
 
 
 def launch_of_rounds(run: RunRecord) -> LaunchWindows:
-    """Return the rounds of a launch that measured all arms."""
+    """Return the rounds of a launch that measured all arms but controls.
+
+    A round without a control has that of the nearest round of its launch that counts.
+    """
     arms = [_arm(arm["nodes"], arm["batch_per_rank"], arm["role"]) for arm in run.config["rounds"]]
     windows = windows_by_turn(rank.windows for rank in run.ranks)
     exchanges = windows_by_turn(rank.exchanges for rank in run.ranks)
-    whole = complete_rounds(run_rates(run), len(arms) - len(run.arms_left_out))
-    rounds = []
-    for number in (number for number in run_selection(run).counting if number in whole):
-        times = {arms[index]: _times_of_windows(windows[number, index], run) for index in sorted(whole[number])}
+    whole, exchanging = complete_rounds(run), {number for number, _ in exchanges}
+    finished = whole.keys() & exchanging if exchanging else whole.keys()
+    rounds, counting = [], [number for number in run_selection(run).counting if number in finished]
+    for number in counting:
+        times = {}
+        for index in range(len(arms)):
+            if measured := [n for n in counting if index in whole[n]]:
+                nearest = min(measured, key=lambda n: abs(n - number))
+                times[arms[index]] = _times_of_windows(windows[nearest, index], run)
         alone = {arms[i].nodes: exchange_s(exchange) for (n, i), exchange in exchanges.items() if n == number}
         rounds.append(PairedWindows(times, alone))
     return LaunchWindows(rounds, [(rank.host, rank.cores) for rank in run.ranks])

@@ -133,7 +133,8 @@ def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd
         return {}
     if base is not None:  # the controls on its ranks have other batches
         rates = {"throughput": runs[runs["ranks"] > base["ranks"].min()]}
-    return {by: speedups.curve(rows, "ranks", base).set_index("size") for by, rows in rates.items()}
+    curves = {by: speedups.curve(rows, "ranks", base).set_index("size") for by, rows in rates.items()}
+    return {by: curve for by, curve in curves.items() if by == "throughput" or len(curve) > 1}
 
 
 def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Number]]:

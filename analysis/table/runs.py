@@ -145,8 +145,8 @@ def _arms(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
     """
     machine, emulated = _machine(run), run.config["system"].get("cpu_quota_per_node") is not None
     arms, selection = rounds.arms(run.config), run_selection(run)
-    complete = rounds.complete_rounds(rounds.run_rates(run), len(arms) - len(run.arms_left_out))
-    whole = {number: rates for number, rates in complete.items() if all_rounds or number in selection.counting}
+    complete = rounds.complete_rounds(run).items()
+    whole = {number: rates for number, rates in complete if all_rounds or number in selection.counting}
     if not whole:
         raise ValueError("no whole round")
     joules = hardware.window_energy_per_image(run)
@@ -158,7 +158,7 @@ def _arms(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
         disturbances = selection.disturbances.items()
         values = [Value("disturbance_fraction", d, round=number) for number, d in disturbances if d is not None]
         values += [Value("disturbance_bound_fraction", selection.bound)] if math.isfinite(selection.bound) else []
-        for number, rates in whole.items():
+        for number, rates in ((number, rates) for number, rates in whole.items() if index in rates):
             values.append(Value("images_per_s", rates[index], round=number))
             values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[index], arm.ranks), round=number))
             values += [Value(name, value, round=number) for name, value in joules.get((number, index), {}).items()]

@@ -83,9 +83,16 @@ def test_without_rank_groups_an_arm_is_the_first_ranks_of_the_job():
     assert rounds.config_of(alone, 1)["threads_per_rank"] == 2
 
 
-def test_a_round_is_whole_with_all_arms_that_were_measured():
-    assert rounds.complete_rounds([{0: 1.0, 1: 2.0}, {0: 1.0}], 2) == {0: {0: 1.0, 1: 2.0}}
-    assert rounds.complete_rounds([{0: 1.0}, {0: 3.0}], 1) == {0: {0: 1.0}, 1: {0: 3.0}}
+def test_a_round_is_whole_with_all_arms_but_controls():
+    """A base, two nodes and their control, which the second round left out; the third broke off before two nodes."""
+    run = make_rounds([(1.0, 1.25, 1.0)] * 3)
+    for rank in run.ranks:
+        rank.windows = [w for w in rank.windows if (w.round, w.arm) != (1, 2) and not (w.round == 2 and w.arm > 0)]
+    assert [*rounds.complete_rounds(run)] == [0, 1]
+    run.arms_left_out = {run.config["rounds"][1]["name"]: "its batch is too large"}
+    assert [*rounds.complete_rounds(run)] == [0, 1, 2]
+    assert rounds.speedups([run]).keys() == {run.config["rounds"][2]["name"]}
+    assert rounds.point_speedups([run]) == {}
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,8 @@ def measure_rounds(context: Context, learner: Learner) -> None:
         clock.enter("timed")
         _measure(context, runner, steps, _ranks_share_cores(config, seats))
         clock.enter("evaluate")
-        _measure_rooflines(context, runner, brief=True)
+        if not earlier:
+            _measure_rooflines(context, runner, brief=True)
         runner.limited = False
         context.gate.release()
         for group in range(max(1, len(config.launch.rank_groups))):
@@ -120,7 +121,7 @@ def _earlier_times(context: Context, runner: WindowRunner, earlier: EarlierLaunc
 
 
 def _measure_rooflines(context: Context, runner: WindowRunner, brief: bool = False) -> None:
-    """Measure the rooflines of the arms: in the first launch on a machine; `brief` after the rounds of each launch.
+    """Measure the rooflines of the arms, in the first launch on a machine; `brief` again after its rounds.
 
     A disturbance so spoils only one. On a virtual machine whose cores are threads of a busy host, products ran at half
     their speed for seconds.
@@ -235,6 +236,18 @@ def end_s(config: RunConfig) -> float:
     return config.launch.rounds_end_s
 
 
+def _is_due(config: RunConfig, arms: ArmSet, number: int) -> bool:
+    """Return whether a round measures these arms: all but the first in CONTROL_EVERY leave out controls.
+
+    Speedups do not need them. Every round has them if one is the base, serves to split a step, or shows whether
+    emulated nodes disturb each other.
+    """
+    roles = {arm.role for arm in config.launch.rounds}
+    every = config.measure.split or config.system.cpu_quota_per_node is not None or "base" not in roles
+    control = all(config.launch.rounds[index].role == "control" for index in arms)
+    return every or not control or number % rounds.CONTROL_EVERY == 0
+
+
 def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Length], ranks_share_cores: bool) -> None:
     """Measure and record rounds until enough of them count, or the time is over; one at least.
 
@@ -243,7 +256,8 @@ def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Leng
     config, measured = context.config, list(steps)
     begin_s, disturbances = context.clock.elapsed_s(), dict[int, float | None]()
     for number, order in enumerate(rounds.orders(config.seed, context.repeat, len(measured))):
-        results = [runner.run_window(measured[n], number, steps[measured[n]]) for n in order]
+        due = [arms for n in order if _is_due(config, arms := measured[n], number)]
+        results = [runner.run_window(arms, number, steps[arms]) for arms in due]
         windows = [window for window, _ in results if window]
         exchanges = [runner.exchange(index, number) for index in runner.exchanges]
         context.part.add(windows=windows, exchanges=[window for window in exchanges if window])

@@ -60,6 +60,15 @@ def test_windows_that_cannot_be_right(change, text):
     assert text in "; ".join(faults(run))
 
 
+def test_controls_may_be_in_every_fourth_round_alone():
+    run = make_rounds([(0.5, 0.8, 0.55)] * 6)
+    for rank in run.ranks:
+        rank.windows = [window for window in rank.windows if window.arm < 2 or window.round in (0, 4)]
+    assert faults(run) == []
+    run.ranks[1].windows = [window for window in run.ranks[1].windows if (window.round, window.arm) != (4, 2)]
+    assert "rank 1: its windows are not one of each" in "; ".join(faults(run))
+
+
 def test_what_a_launch_cannot_have_is_not_missed():
     assert faults(as_sweep(make_record(nodes=2), {1024: [[0.1] * 3] * 2})) == []
     interrupted = make_rounds(ROUNDS)  # during the import: no rank knows its node, and one has written nothing

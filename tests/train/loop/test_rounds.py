@@ -25,7 +25,7 @@ def arm(ranks: int = 1, name: str = "", **changes) -> RoundArm:
     return RoundArm(name, ranks, ranks, **{"batch_per_rank": 2, "allreduce": True, **changes})
 
 
-ONE_NODE, TWO_NODES, CONTROL = arm(1, role="base"), arm(2), arm(2, allreduce=False)
+ONE_NODE, TWO_NODES, CONTROL = arm(1, role="base"), arm(2), arm(2, allreduce=False, role="control")
 AT_ONCE = {"launch": LaunchPlan(rank_groups_at_once=True)}
 
 
@@ -79,6 +79,15 @@ def test_a_round_has_a_window_of_every_arm_in_a_new_order(measure):
         assert 0 < sum(window.step_times_s) <= window.window_s <= window.cores.wall_s
         assert len(window.compute_times_s) == len(window.step_times_s) >= 2
         assert window.cores.own_s > 0
+
+
+@pytest.mark.parametrize(("overrides", "controlled"), [((), [0, 4]), (("measure.split=true",), [0, 1, 2, 3, 4])])
+def test_a_control_is_measured_in_every_fourth_round_unless_it_serves_to_split_a_step(overrides, controlled):
+    config = load(["model=tiny", "nodes=2", "batch_per_rank=2", *overrides])
+    config = with_values(config, {"launch": LaunchPlan((ONE_NODE, TWO_NODES, CONTROL))})
+    due = [[index for index in range(3) if rounds._is_due(config, (index,), number)] for number in range(5)]
+    assert [number for number, arms in enumerate(due) if 2 in arms] == controlled
+    assert all(arms[:2] == [0, 1] for arms in due)
 
 
 def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(measure, rooflines):
@@ -214,7 +223,7 @@ def test_a_launch_on_the_machine_of_an_earlier_one_takes_its_step_times(measure,
     part = measure(task=RoundsTask(earlier=earlier), environment=environment)
     windows = {len(window.step_times_s) for window in part.windows}
     if host.cores == cores:
-        assert rooflines == [(0, True), (1, True)]
+        assert rooflines == []
         assert part.untimed_steps == dict.fromkeys(("", ""), 0)
         assert windows == {2}
         assert step_counts[:4] == [1, 1, 0, 2]  # each is traced, and the first window follows

@@ -98,7 +98,7 @@ def is_precise(measured: Speedups, fraction: float, level: float = intervals.LEV
 
 def shortfall(run: Run, records: Sequence[RunRecord]) -> Shortfall | None:
     """Return how a curve is less precise than asked for; None if it is not. run: its last launch."""
-    measured, goal = rounds.speedups(records), run.point.config.measure.precision_fraction
+    measured, goal = rounds.point_speedups(records), run.point.config.measure.precision_fraction
     if is_precise(measured, goal):
         return None
     labels = rounds.labels(records[-1].config)

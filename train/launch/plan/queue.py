@@ -59,7 +59,7 @@ def launch_cost(record: RunRecord) -> Cost:
     slowest = max(record.ranks, key=lambda rank: rank.phases_s["timed"])
     before_s = sum(slowest.phases_s.get(name, 0.0) for name in PHASES[: PHASES.index("timed")])
     timed_s = slowest.phases_s["timed"]
-    scatter = max([_MIN_SCATTER, *(speedup.scatter for speedup in rounds.speedups([record]).values() if speedup)])
+    scatter = max([_MIN_SCATTER, *(speedup.scatter for speedup in rounds.point_speedups([record]).values() if speedup)])
     counting = max(1, len(run_selection(record).counting))
     return Cost(before_s, max(0.0, record.job_s - before_s - timed_s), timed_s / counting, scatter)
 
@@ -205,7 +205,7 @@ class CurveLaunches:
             if len(records) < settings.repeats:
                 continue
             more = Run(last.point, last.repeat + 1)
-            speedups = rounds.speedups(records)
+            speedups = rounds.point_speedups(records)
             precise = launches.is_precise(speedups, settings.precision_fraction, launches.STOP_LEVEL)
             if not precise and budget.is_enough_for(*runs, more):
                 runs.append(more)

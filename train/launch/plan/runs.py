@@ -216,15 +216,18 @@ class Estimate:
 def estimate(runs: Sequence[Run], durations: Durations) -> Estimate:
     """Return how long the runs will take: each as the mean of its point's runs, else of those of all single points.
 
-    Launches in rounds share the budget of their curve.
+    Launches in rounds share the budget of their curve, and launches of single points beside them are within it.
     """
     known_s = assumed_s = 0.0
+    within = any(run.point.config.launch.rounds for run in runs)
     for run in runs:
         config = run.point.config
         if times := durations.by_point.get(run.point.name):
             known_s += fmean(times)
         elif config.launch.rounds:
             known_s += config.measure.curve_budget_s / config.measure.repeats
+        elif within:
+            continue
         elif durations.single_points:
             known_s += fmean(durations.single_points)
         else:

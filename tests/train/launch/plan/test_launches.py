@@ -59,7 +59,7 @@ def test_ratios_of_different_widths_are_named(tmp_path, add_launches, monkeypatc
         name: Interval(1.5, 12, "between launches", lambda _, half=half: (1.5 - 1.5 * half, 1.5 + 1.5 * half), 0.0)
         for name, half in halves.items()
     }
-    monkeypatch.setattr(rounds, "speedups", lambda _: measured)
+    monkeypatch.setattr(rounds, "point_speedups", lambda _: measured)
     text = launches.shortfall(Run(curve(tmp_path), 0), records).text
     assert text == "tiny-rounds: 2 nodes ± 6 %, 2 nodes without-allreduce ± 20 %, asked for ± 5 %"
 
