@@ -40,7 +40,7 @@ def test_a_list_that_cannot_be_used(tmp_path, text, message):
 
 @pytest.mark.slow
 def test_a_claim_about_local_records_is_judged_by_the_interval_of_each_point(tmp_path):
-    curve_in_rounds(tmp_path)  # the speedup is 1.58 (1.27 to 1.96), that of the control 1.9
+    curve_in_rounds(tmp_path)  # the speedup is 1.57 (1.42 to 1.74), that of the control 1.9
     study = Study(tmp_path)
 
     def judged(ranks, **bounds):
@@ -51,10 +51,10 @@ def test_a_claim_about_local_records_is_judged_by_the_interval_of_each_point(tmp
         return claims.judge([claim], study)[0]
 
     assert judged(2, more_than=1, less_than=2).verdict == YES
-    assert judged(2, more_than=1, less_than=2).evidence.startswith("claimed: more than 1 and less than 2. 1.577 (1.27")
+    assert judged(2, more_than=1, less_than=2).evidence.startswith("claimed: more than 1 and less than 2. 1.569 (1.418")
     assert judged(2, at_least=1.97).verdict == NO
     undecided = judged(2, at_least=1.58)
-    assert (undecided.verdict, undecided.these_runs[:31]) == (OPEN, "0 of 1 numbers as claimed: 1.57")
+    assert (undecided.verdict, undecided.these_runs[:31]) == (OPEN, "0 of 1 numbers as claimed: 1.56")
     unmeasured = judged(4, at_least=1)
     assert (unmeasured.verdict, unmeasured.evidence) == (OPEN, "no speedup_throughput was measured on 4 ranks")
     assert unmeasured.these_runs == "no number decides it"

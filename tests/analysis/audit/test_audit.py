@@ -68,7 +68,7 @@ def test_what_is_beyond_ideal_or_no_faster_in_rounds_is_so_with_its_whole_interv
     assert {finding.report for finding in result} == {"local"}
     assert "/too_few/" in rules["few_rounds"].place
     assert "/beyond/" in rules["beyond_ideal"].place
-    assert rules["beyond_ideal"].off == pytest.approx(0.13)  # the median of the ratios is 2.26
+    assert rules["beyond_ideal"].off == pytest.approx(0.13, abs=5e-4)  # the median of the ratios is 2.26
     assert "/slower/" in rules["more_ranks_no_faster"].place
 
 

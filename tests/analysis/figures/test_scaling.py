@@ -13,17 +13,17 @@ pytestmark = pytest.mark.slow
 
 
 def test_local_points_are_where_they_were_measured_with_their_interval(results):
-    # 8 images in 0.5 s on one node: 16 images/s; 16 in 0.45 s on average on two
+    # 8 images in 0.5 s on one node: 16 images/s; 16 in 0.4 to 0.5 s on two: the median of the geometric means of all
+    # pairs is 35.63, and six values hold the median of all launches in 1 - 2 / 2**6 = 0.97 of cases
     results.add(nodes=1, step_s=0.5)
     for repeat, step in enumerate((0.4, 0.42, 0.44, 0.46, 0.48, 0.5)):
         results.add(nodes=2, step_s=step, repeat=repeat)
     figure = draw("own-weak-scaling-throughput", results.table())
     assert "ResNet50, local, n=1 to 6" in [label for label, _, _ in lines(figure)]
-    assert any(x.tolist() == [1, 2] and np.allclose(y, [16, 16 / 0.45]) for _, x, y in lines(figure))
+    assert any(x.tolist() == [1, 2] and np.allclose(y, [16, 35.634832]) for _, x, y in lines(figure))
     (bars,) = [c for c in figure.axes[0].containers if c.has_yerr]
     ends = bars.lines[2][0].get_segments()[-1][:, 1]
-    # The mean step is 0.45 s, its standard error 0.015275 s, t(0.975, 5) = 2.5706.
-    assert ends == pytest.approx([16 / 0.489266, 16 / 0.410734], rel=1e-4)
+    assert ends == pytest.approx([16 / 0.5, 16 / 0.4])
     note = figure.legends[0].get_title().get_text()
     assert "AMD EPYC 9B45, 4 cores" in note
     assert "none of fewer than 6 launches" in note
@@ -33,13 +33,13 @@ def test_a_curve_in_rounds_has_its_intervals_its_rounds_and_the_control(results)
     curve_in_rounds(results.folder)
     top, bottom = draw("own-weak-scaling-efficiency", results.table()).axes
     at = {tuple(line.get_xdata()): line.get_ydata() for line in top.get_lines() if line.get_linestyle() == "--"}
-    assert at[1.0, 2.0] == pytest.approx([1, 0.7887], abs=1e-4)
+    assert at[1.0, 2.0] == pytest.approx([1, 0.7845], abs=1e-4)
     (dots,) = [line for line in top.get_lines() if line.get_marker() == "."]
     assert sorted(dots.get_ydata())[:3] == pytest.approx([0.75, 0.755, 0.76])
     assert len(dots.get_ydata()) == 24
     curve, control = [c.lines[2][0].get_segments() for c in top.containers if c.has_yerr]
-    assert curve[-1][:, 1] == pytest.approx([0.6356, 0.9787], abs=1e-4)  # test_speedups.py
-    assert control[0][:, 1] == pytest.approx([0.95, 0.95])
+    assert curve[-1][:, 1] == pytest.approx([0.7091, 0.8680], abs=1e-4)
+    assert control[0][:, 1] == pytest.approx([0.9150, 0.9863], abs=1e-4)
     labels = [text.get_text() for text in top.get_figure().legends[0].get_texts()]
     assert labels == ["ResNet50, local, 12 rounds in 2 launches", "without allreduce"]
     assert bottom.get_ylabel() == "efficiency by wall time\n(n=1 to 2)"
@@ -54,7 +54,7 @@ def test_programs_have_their_own_units_and_phases(results):
     panels = draw("own-scaling-throughput", results.table()).axes
     assert [axes.get_ylabel() for axes in panels] == ["throughput [tokens/s]", "throughput [GFLOP/s]"]
     values = [[max(line.get_ydata()) for line in axes.get_lines() if len(line.get_ydata())] for axes in panels]
-    assert [max(each) for each in values] == [180.0, 6.0]
+    assert [max(each) for each in values] == pytest.approx([180.0, 6.0])
     legend = draw("own-scaling-phases", results.table()).legends[0]
     assert [text.get_text() for text in legend.get_texts()] == ["start", "timed", "exit"]
 

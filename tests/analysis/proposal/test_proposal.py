@@ -41,7 +41,7 @@ def test_weak_and_strong_scaling_are_distinguished_and_judged(results):
 
 def test_a_threshold_within_the_interval_is_not_decided(results):
     (weak,) = new_proposal(results, threshold=0.88).curves_in("weak")
-    assert (weak.rows[3].verdict, weak.supported) == ("not decidable", 4)
+    assert (weak.rows[3].verdict, weak.supported) == ("not decidable", 2)
     assert "is not decidable" in proposal.sentence(weak, 0.88)
 
 
