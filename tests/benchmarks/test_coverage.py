@@ -13,7 +13,7 @@ def simulated(noise, **case):
 def test_a_clean_machine_stops_early_and_holds_the_truth():
     row = simulated(coverage.proportional(0.02), rounds=12, launches=3, most=8)
     assert float(row["holds the truth"]) > 0.9
-    assert float(row["half width, median"]) < 0.05
+    assert float(row["half width, mean"]) < 0.05
     assert row["rounds, median"] == "36"
 
 

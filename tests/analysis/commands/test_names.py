@@ -78,7 +78,8 @@ def test_a_nasty_name_goes_through_all_targets(target, tmp_path):
     assert {name for name, *_ in (*WORKS, *REFUSED)} == targets()
     for case in WORKS:
         status, output = target(NASTY, *case)
-        assert status == 0, (case, output)
+        # Made-up records have no files of ranks, of which they could be made again.
+        assert status == int(case[0] == "bundle-check"), (case, output)
     for case in REFUSED:
         status, output = target(NASTY, *case)
         assert status in (1, 2), (case, output)

@@ -100,7 +100,11 @@ def test_each_point_has_the_median_of_its_rounds_and_their_interval(results):
     figure = draw("own-weak-scaling-energy", results.table())
     [axes] = figure.axes
     # The median of the geometric means of all pairs of 10, 11 ... 15, and of 8, 8.5 ... 10.5.
-    assert any(np.allclose(y, [12.4097, 9.2195], atol=1e-4) and x.tolist() == [1, 2] for _, x, y in lines(figure) if len(y) == 2)
+    assert any(
+        np.allclose(y, [12.4097, 9.2195], atol=1e-4) and x.tolist() == [1, 2]
+        for _, x, y in lines(figure)
+        if len(y) == 2
+    )
     ends = [path.vertices[:, 1].tolist() for bars in axes.collections for path in bars.get_paths()]
     assert pytest.approx([10.0, 15.0]) in ends
     assert pytest.approx([8.0, 10.5]) in ends
