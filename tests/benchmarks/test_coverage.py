@@ -14,7 +14,7 @@ def test_a_clean_machine_stops_early_and_holds_the_truth():
     row = simulated(coverage.proportional(0.02), rounds=12, launches=3, most=8)
     assert float(row["holds the truth"]) > 0.9
     assert float(row["half width, mean"]) < 0.05
-    assert row["rounds, median"] == "36"
+    assert row["rounds, median"] == "48"  # of at most 96: three launches are narrow at 95 %, and four at 99 %
 
 
 def test_an_interval_that_is_too_narrow_would_show():

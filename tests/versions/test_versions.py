@@ -82,7 +82,7 @@ def test_records_of_each_version_give_the_values_that_their_own_kit_computed(ver
     now = reference.new_reference("now", *measured(version), within=0.1)
     values = {(point.experiment, point.point, point.quantity): point.launches for point in now.points}
     for point in reference.load(kept_reference(version)).points:
-        # Rounds had their median; now they have Hodges and Lehmann's estimate, which differs by less than their scatter.
+        # Rounds had their median; Hodges and Lehmann's estimate differs from it by less than their scatter.
         assert values[point.experiment, point.point, point.quantity] == pytest.approx(point.launches, rel=0.1)
     assert len(now.records) == len(record.find(HERE / "record" / str(version)))
 
