@@ -132,10 +132,12 @@ def _units(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
 
 def _same(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
     """Return that the number is the same at all sizes, or a multiple of their ranks."""
-    for divisor in (lambda launch: 1, lambda launch: launch.ranks):
-        rates = [launch.printed.value / divisor(launch) for size in sizes for launch in size]
+    launches = [launch for size in sizes for launch in size]
+    numbers = [launch.printed.value for launch in launches]
+    each = [launch.printed.value / launch.ranks for launch in launches]
+    for what, rates in (("number", numbers), ("multiple of the ranks", each)):
         if all(math.isclose(rate, rates[0]) for rate in rates):
-            return ["it is the same number at all sizes"]
+            return [f"it is the same {what} at all sizes"]
     return []
 
 

@@ -16,6 +16,9 @@ from tests.helpers.terminal import ESCAPE, Terminal
 pytestmark = pytest.mark.end_to_end
 
 
+UNCONFIRMED = 2  # the status if the running times, which these tests decide, do not confirm the number
+
+
 def program(folder: Path) -> list[str]:
     """Return the command that measures a program on one and two nodes, once each.
 
@@ -51,7 +54,7 @@ def screens(terminal: Terminal, folder: Path) -> list[list[str]]:
 def test_a_line_at_the_bottom_shows_the_progress_and_is_gone_at_the_end(tmp_path, columns):
     terminal = Terminal(*program(tmp_path), columns=columns)
     *during, last = screens(terminal, tmp_path)
-    assert terminal.process.returncode == 0, "\n".join(last)
+    assert terminal.process.returncode in (0, UNCONFIRMED), "\n".join(last)
     shown = [line for screen in during for line in progress(screen)]
     assert any("nodes2 r0" in line for line in shown)
     assert all(re.search(r"\d/\d+ \d+ s of \d+ (s|min)", line) for line in shown if columns > 40)
@@ -71,7 +74,7 @@ def test_no_color_is_respected_and_a_dumb_terminal_gets_lines_as_a_log(tmp_path)
     during = screens(without, tmp_path / "colour")
     assert [line for screen in during for line in progress(screen)]
     assert not re.search(r"\x1b\[[\d;]*3\dm", without.output)
-    assert dumb.wait(kit.TIMEOUT_S) == 0
+    assert dumb.wait(kit.TIMEOUT_S) in (0, UNCONFIRMED)
     lines = dumb.lines()
     assert "\x1b" not in dumb.output
     assert any(line.startswith("[1/2] ") for line in lines), lines

@@ -33,7 +33,7 @@ def doubt(*launches):
         ((4.0, 10.0), (2.1, 5.2), "0.525x by the number, 1.92x by the running time"),  # days/ns taken as a rate
         ((4.0, 10.0), (10.4, 8.0), "2.6x by the number, 1.25x by the running time"),  # the same direction, twice as far
         ((30.0, 10.0), (30.0, 6.0), "it is the same number at all sizes"),  # an option that the program echoes
-        ((1.0, 10.0), (2.0, 6.0), "it is the same number at all sizes"),  # the number of ranks
+        ((1.0, 10.0), (2.0, 6.0), "it is the same multiple of the ranks at all sizes"),  # the number of ranks
         ((800.0, 10.0, "MiB/s"), (1.46, 6.0, "GiB/s"), "its unit differs between sizes: GiB/s, MiB/s"),
     ],
 )
