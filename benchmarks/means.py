@@ -64,10 +64,10 @@ def coverage(cases: int, rng: Rng) -> Iterator[Row]:
         # Launches that differ by 5 %.
         row["3 x 17, launches differ"] = f"{holds(draw, mean, (3, 17), 0.05, cases, rng):.3f}"
 
-        def of_steps(rng: Rng, n: int, draw: Draw = draw) -> np.ndarray:
+        def step_means(rng: Rng, n: int, draw: Draw = draw) -> np.ndarray:
             return draw(rng, n * _STEPS).reshape(n, _STEPS).mean(axis=1)
 
-        row[f"6 means of {_STEPS}"] = f"{holds(of_steps, mean, (6, 1), 0.0, cases, rng):.3f}"
+        row[f"6 means of {_STEPS}"] = f"{holds(step_means, mean, (6, 1), 0.0, cases, rng):.3f}"
         yield row
 
 

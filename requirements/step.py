@@ -43,7 +43,7 @@ def reasons(lines: Sequence[str]) -> list[str]:
 
 
 class ProgressLine:
-    """A line that is rewritten in a terminal; elsewhere the step, and each wait, is a line of its own."""
+    """A line that is rewritten in a terminal; elsewhere the step and each wait have separate lines."""
 
     def __init__(self, label: str) -> None:
         """Show the step."""

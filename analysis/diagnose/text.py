@@ -299,8 +299,8 @@ def advice(curve: CurveTimes, split: Split, part: PartName, slowest: LateRank | 
 def _command(name: str, curve: CurveTimes, split: Split) -> list[str]:
     """Return a command that the advice names: that which measured the curve, with other values."""
     if name == "input-bench":
-        kept = [word for word in curve.command if word.startswith(("DEVICE=", "MODELS=", "DATASET=", "DATA_DIR="))]
-        return ["make", "input-bench", *kept]
+        arguments = [word for word in curve.command if word.startswith(("DEVICE=", "MODELS=", "DATASET=", "DATA_DIR="))]
+        return ["make", "input-bench", *arguments]
     nodes = {"NODES": str(split.point.nodes)}
     if name == "again":
         return [*changed(curve.command, nodes), "FORCE=1"]

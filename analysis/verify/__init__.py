@@ -107,9 +107,9 @@ def _records(point: Point, made: Launches) -> tuple[Verification, set[str]]:
         try:
             run = point.record(run_name)
             made.begun.add(f"{point.name}/r{run.repeat}")
-            found = remade.check(point, run_name, run)
-            result.findings += found
-            compared |= set() if found else {place}
+            differences = remade.check(point, run_name, run)
+            result.findings += differences
+            compared |= set() if differences else {place}
         except remade.NotComparedError as error:
             result.not_compared[str(error)] += 1
         except RecordError as error:

@@ -56,9 +56,9 @@ def measures(words):
 
 @pytest.mark.parametrize("source", [in_code, printed])
 def test_advice_names_targets_and_variables_that_exist(source):
-    found = source()
-    assert len(found) >= 3
-    for command, path in found.items():
+    commands = source()
+    assert len(commands) >= 3
+    for command, path in commands.items():
         _, target, *words = shlex.split(command)
         assert target in TARGETS, f"{path}: {command}"
         assert {word.partition("=")[0] for word in words} <= VARIABLES, f"{path}: {command}"

@@ -160,9 +160,9 @@ def test_ctrl_c_in_any_step_is_one_line_and_the_same_command_resumes(kit, monkey
     whole = {path: path.read_text() for path in (kit / "bin/uv", kit / "requirements/compile_horovod.py")}
     if held.startswith("-m"):
         (kit / "bin/uv").unlink()
-        made = f'mkdir -p .venv/uv/bin; cp "$0" .venv/uv/bin/python; cp {kit}/uv .venv/uv/bin/uv'
+        creation = f'mkdir -p .venv/uv/bin; cp "$0" .venv/uv/bin/python; cp {kit}/uv .venv/uv/bin/uv'
         write_program(kit / "uv", whole[kit / "bin/uv"])
-        arms = {"-m venv": made, "-m pip": "true"} | {held: f"exec {hold}"}
+        arms = {"-m venv": creation, "-m pip": "true"} | {held: f"exec {hold}"}
         cases = "".join(f'"{arm}"*) {action} ;; ' for arm, action in arms.items())
         write_program(python3, f'case "$*" in {cases} *) exec {sys.executable} "$@" ;; esac')
     elif held == "c++":  # the doctor asks it for its version
@@ -281,8 +281,8 @@ def test_a_cache_that_cannot_be_written_is_the_cause_that_is_named(kit):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(UV_OF_TESTS)
     shutil.copy(ROOT / "pyproject.toml", kit)
-    kept = {name: "" for name in os.environ if name.startswith(("UV_CACHE", "XDG_"))}
-    output = refused(kit, "analysis", HOME=str(kit / "home"), **kept)
+    folders = {name: "" for name in os.environ if name.startswith(("UV_CACHE", "XDG_"))}
+    output = refused(kit, "analysis", HOME=str(kit / "home"), **folders)
     assert output.startswith("error: uv does not work here: error: Failed to initialize cache at")
     assert f"{kit}/home/.cache/uv" in output
 

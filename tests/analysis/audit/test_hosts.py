@@ -66,8 +66,8 @@ def test_a_note_between_the_hosts_of_a_job_makes_no_other_machine_and_is_named_o
     for run in runs:
         run.environment.hosts = [HOST, other][: run.config["nodes"]]
         run.swept = {"model": run.config["model"]["name"], "nodes": run.config["nodes"]}
-    found = [*EXPERIMENT_RULES["unequal_machines"]([launch(run, "p") for run in runs])]
-    assert [finding.severity for finding in found] in ([], ["note"])
+    findings = [*EXPERIMENT_RULES["unequal_machines"]([launch(run, "p") for run in runs])]
+    assert [finding.severity for finding in findings] in ([], ["note"])
     (within,) = RECORD_RULES["unequal_hosts"](runs[1], "p")
     assert within.severity == "note"
 
@@ -77,8 +77,8 @@ def test_one_machine_that_differs_in_two_curves_is_one_finding():
     for run in runs:
         run.environment.hosts = [replace(HOST, cpu_model="Xeon") if run.repeat == 2 else HOST]
         run.swept = {"model": run.config["model"]["name"], "nodes": 1}
-    (found,) = EXPERIMENT_RULES["unequal_machines"]([launch(run, "p") for run in runs])
-    assert (found.severity, found.place) == ("serious", "p, and 1 more runs")
+    (finding,) = EXPERIMENT_RULES["unequal_machines"]([launch(run, "p") for run in runs])
+    assert (finding.severity, finding.place) == ("serious", "p, and 1 more runs")
 
 
 def software(**changes):
