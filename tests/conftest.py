@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.helpers import shell  # noqa: F401  before any module that changes the environment
+from tests.helpers import shell, time_limit  # noqa: F401  before any module that changes the environment
 
 # No deadline: the first example imports modules, and machines are busy. The same examples in every run, so that no test
 # passes by chance; --hypothesis-profile=default draws others. A third of the usual number, as pandas is slow.
@@ -29,6 +29,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
     return bool(_ALL_SLOW.search(collection_path.read_text())) or None
+
+
+pytest_configure = time_limit.keep_stderr
+pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = pytest.hookimpl(tryfirst=True)(time_limit.start)
+
+
+def pytest_runtest_logfinish() -> None:
+    """Stop the limit of a test's time."""
+    time_limit.stop()
 
 
 def pytest_collection_finish() -> None:

@@ -20,7 +20,7 @@ from tests.helpers import ROOT, shell
 from tests.helpers.programs import write_program
 from train.config import quoted
 
-TIMEOUT_S = 900  # only ends a test that would hang: on a busy machine everything takes many times as long
+TIMEOUT_S = 500  # only ends a test that would hang: on a busy machine everything takes many times as long
 _started: list[subprocess.Popen] = []
 # Environment variables of the ranks of another job.
 OTHER_JOB = {

@@ -9,9 +9,14 @@ import signal
 from collections.abc import Mapping
 from types import MappingProxyType
 
+MARK = "STARTED_BY_TESTS_OF"
+
 # Variables of `make test JUNIT=file` must not reach the calls of make in tests, nor the width of a terminal any test.
 for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "JUNIT", "UNIT", "PYTEST_ARGS", "COLUMNS"):
     os.environ.pop(_name, None)
+
+# Marks what tests of this process start, in processes of others too: `time_limit` ends it.
+os.environ[MARK] = str(os.getpid())
 
 ENVIRONMENT: Mapping[str, str] = MappingProxyType(dict(os.environ))
 

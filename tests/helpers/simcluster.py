@@ -35,7 +35,7 @@ _PROGRAMS = ("ip", "ssh", "ssh-keygen", "sshd", "sbatch", "slurmctld", "slurmd",
 RANKS = "python.* -m train .*--run-dir"
 _NONE: Mapping[str, str] = {}
 _UP_WITHIN_S = 300
-_TIMEOUT_S = 900  # only ends a command that would hang
+_TIMEOUT_S = 500  # only ends a command that would hang
 _PIPED: dict[str, Any] = {
     "stdin": subprocess.DEVNULL,
     "stdout": subprocess.PIPE,

@@ -1,0 +1,40 @@
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import ROOT, kit
+
+CONFTEST = """
+from tests.helpers import time_limit
+from tests.conftest import (
+    pytest_configure, pytest_runtest_call, pytest_runtest_logfinish, pytest_runtest_setup, pytest_runtest_teardown
+)
+time_limit._LIMIT_S = 0.5
+"""
+# A child that nobody ends holds the pipe, the other one is in a session of its own.
+HANGS = """
+import subprocess
+
+def test_that_waits_for_ever():
+    with subprocess.Popen(["sh", "-c", "setsid sleep {0} & sleep {0}"], stdout=subprocess.PIPE) as child:
+        child.stdout.read()
+
+def test_after_it():
+    pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_test_that_hangs_fails_with_its_stack_and_its_processes_end(workers, tmp_path):
+    seconds = f"{1000 + int(workers)}.5"
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_hangs.py").write_text(HANGS.format(seconds))
+    command = [sys.executable, "-m", "pytest", "-n", workers, "-p", "no:cacheprovider", "--rootdir", ROOT, tmp_path]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=kit.TIMEOUT_S)
+    assert "1 failed, 1 passed" in done.stdout
+    assert "FAILED" in done.stdout
+    assert "Failed: the test was not over after 0.5 s" in done.stdout
+    assert 'test_hangs.py", line 6 in test_that_waits_for_ever' in done.stderr
+    assert not kit.command_lines(f"sleep {seconds}")
