@@ -394,9 +394,9 @@ def _preempted_fractions(curve: CurveTimes, point: ArmKey, rank: int) -> tuple[f
     return others, stolen
 
 
-Group = Literal["launch", "steps", "evaluation", "checkpoints", "exit"]
+Group = Literal["start-up", "steps", "evaluation", "checkpoints", "exit"]
 GROUPS: dict[Group, tuple[str, ...]] = {
-    "launch": ("start", "import", "init", "data", "build", "broadcast", "first_step"),
+    "start-up": ("start", "import", "init", "data", "build", "broadcast", "first_step"),
     "steps": ("warm_up", "timed"),
     "evaluation": ("evaluate",),
     "checkpoints": ("checkpoint",),
@@ -415,7 +415,7 @@ class JobPhases(Document):
     parts_s: Annotated[
         Mapping[Group, NumberField],
         about(
-            "its parts [s]: `launch` until the end of the first step, `steps` warm-up and timed, `evaluation`, "
+            "its parts [s]: `start-up` until the end of the first step, `steps` warm-up and timed, `evaluation`, "
             "`checkpoints`, `exit` after the last step"
         ),
     ]

@@ -58,7 +58,9 @@ def sections(content: Proposal) -> list[Section]:
     asked = "" if plan.from_user else " (IMAGES= and EPOCHS= give those of your job)"
     run = f"A run processes {plan.images:,.0f} {work}{asked}"
     text = f"{run}; {plan.runs} of them {'is' if plan.runs == 1 else 'are'} applied for. Time to start is not included."
-    costs = [_cost(curve, row, plan) for curve in in_order for row in curve.rows]
+    sizes = [(curve, row) for curve in in_order for row in curve.rows]
+    parts.append(Section("Size of a job", rows=_filled([_size(curve, row) | _needs(curve, row) for curve, row in sizes])))
+    costs = [_size(curve, row) | _cost(curve, row, plan) for curve, row in sizes]
     parts.append(Section("Hours of the application", [text], _filled(costs)))
     return [*parts, Section("Machine and data", facts=content.machine), Section("How to read it", content.notes)]
 
@@ -75,8 +77,6 @@ def _cells(curve: SupportedCurve, row: Row, threshold: float, curves: Sequence[S
         "model": curve.name,
         "nodes": str(row.nodes),
         "ranks": str(row.ranks),
-        "batch a rank": str(row.batch or ""),
-        "measured": row.measured,
         curve.unit if alike else "rate": _text(row.rate) + ("" if alike else f" {curve.unit}"),
         "speedup": row.speedup.text(".2f"),
         "gain over the size before": row.gain.text(".2f") + f" of {row.step:g}" if row.gain else "",
@@ -85,19 +85,26 @@ def _cells(curve: SupportedCurve, row: Row, threshold: float, curves: Sequence[S
     }
 
 
+def _size(curve: SupportedCurve, row: Row) -> dict[str, str]:
+    return {"model": curve.name, "scaling": curve.kind, "nodes": str(row.nodes)}
+
+
+def _needs(curve: SupportedCurve, row: Row) -> dict[str, str]:
+    return {
+        "cores": f"{row.nodes * curve.node.cores:g}",
+        "GPUs": str(row.nodes * curve.node.gpus or ""),
+        "batch a rank": str(row.batch or ""),
+        "measured": row.measured,
+        "job [s]": "" if math.isnan(row.job_s) else f"{row.job_s:.3g}",
+        "GiB a process": f"{row.memory_bytes / 2**30:.2g}" if row.memory_bytes else "",
+    }
+
+
 def _cost(curve: SupportedCurve, row: Row, plan: Plan) -> dict[str, str]:
     in_a_node = {"node": 1.0, "core": curve.node.cores} | ({"GPU": curve.node.gpus} if curve.node.gpus else {})
     hours = {name: row.node_hours.scaled(number) for name, number in in_a_node.items()}
     totals = {name: number.scaled(plan.runs) for name, number in hours.items()} if plan.runs > 1 else {}
     return {
-        "model": curve.name,
-        "scaling": curve.kind,
-        "nodes": str(row.nodes),
-        "cores": f"{row.nodes * curve.node.cores:g}",
-        "GPUs": str(row.nodes * curve.node.gpus or ""),
-        "measured": "predicted" if row.predicted else "yes",
-        "launch [s]": "" if math.isnan(row.job_s) else f"{row.job_s:.3g}",
-        "GiB a process": f"{row.memory_bytes / 2**30:.2g}" if row.memory_bytes else "",
         "hours a run": _text(row.hours),
         **{f"{name} hours a run": _text(number) for name, number in hours.items()},
         **{f"{name} hours, {plan.runs} runs": _text(number) for name, number in totals.items()},
@@ -169,8 +176,8 @@ def _description(facts: Mapping[str, str]) -> list[str]:
 
 
 def _tabular(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return a table as wide as the text, without vertical lines."""
+    """Return a table without vertical lines, scaled down where it is wider than the text."""
     if not rows:
         return []
     table = tabulate(rows, headers="keys", tablefmt="latex_booktabs", disable_numparse=True)
-    return [rf"\resizebox{{\textwidth}}{{!}}{{{table}}}"]
+    return [rf"\resizebox{{\ifdim\width>\textwidth\textwidth\else\width\fi}}{{!}}{{\footnotesize {table}}}"]
