@@ -71,7 +71,7 @@ UNKNOWN := $(filter-out $(VARIABLES),$(GIVEN))
 ifneq ($(UNKNOWN),)
 upper = $(shell printf %s '$(subst ','\'',$(1))' | tr 'a-z-' 'A-Z_')
 LIKE := $(filter $(addsuffix %,$(subst %,,$(call upper,$(UNKNOWN)))),$(VARIABLES))
-$(error $(UNKNOWN): no such variable$(if $(LIKE),; did you mean $(LIKE)?); allowed are $(sort $(VARIABLES)))
+$(error $(UNKNOWN): no such variable; $(if $(LIKE),did you mean $(LIKE)?,make help ALL=1 lists them))
 endif
 
 # A value is text: Make does not expand a $ in it, and commands read it from the environment. A recipe that pasted it
@@ -271,4 +271,4 @@ lock: setup-analysis ## resolve the groups in pyproject.toml again, into uv.lock
 	@PATH="$$PATH:$(VENV)/uv/bin" requirements/lock.sh
 
 .DEFAULT:
-	$(error no target '$@'$(addprefix ; did you mean ,$(filter $(subst _,-,$@),$(MEASURING) $(ANALYSING))). Experiments: $(EXPERIMENTS). Everything else: make help ALL=1)
+	$(error no target '$@'; $(or $(patsubst %,did you mean %?,$(filter $(subst _,-,$@),$(MEASURING) $(ANALYSING))),make help ALL=1 lists them))

@@ -134,12 +134,12 @@ DEVICES = ("cpu ; touch b", "%", "cpu gpu")
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (['";touch b;"'], "no target '\";touch b;\"'. Experiments: "),
+        (['";touch b;"'], "no target '\";touch b;\"'; make help ALL=1 lists them"),
         *((["doctor", f"DEVICE={device}"], f"DEVICE={device}: allowed are cpu gpu") for device in DEVICES),
-        (["weak-scaling", "MODEL=resnet50"], "MODEL: no such variable; did you mean MODELS?; allowed are"),
-        (["weak-scaling", "nodes=2"], "nodes: no such variable; did you mean NODES?; allowed are"),
-        (["weak-scaling", "colour=2"], "colour: no such variable; allowed are"),
-        (["weak_scaling"], "no target 'weak_scaling'; did you mean weak-scaling. Experiments: "),
+        (["weak-scaling", "MODEL=resnet50"], "MODEL: no such variable; did you mean MODELS?"),
+        (["weak-scaling", "nodes=2"], "nodes: no such variable; did you mean NODES?"),
+        (["weak-scaling", "colour=2"], "colour: no such variable; make help ALL=1 lists them"),
+        (["weak_scaling"], "no target 'weak_scaling'; did you mean weak-scaling?"),
     ],
 )
 def test_what_is_not_known_is_refused_and_not_run(kit, arguments, error):
