@@ -29,6 +29,13 @@ _SHADES: dict[PartName, str] = {
     "input": plots.RED,
     "rest": "0.55",
 }
+_HATCHES: dict[PartName, str] = {
+    "slower": "....",
+    "shared": "xxxx",
+    "waiting": "----",
+    "input": 4 * "\\",
+    "rest": "////",
+}
 _MARK_SPACING = 0.2  # between the marks of two parts at one point
 _MARKERS: dict[PartName, str] = dict(zip(LOSSES, ("v", "s", "^", "D", "p", "X"), strict=True))
 
@@ -111,7 +118,8 @@ def _stack(axes: Axes, points: list[Split]) -> None:
         if not any(part in split.parts for split in points):
             continue
         heights = np.array([split.part(part).value * 1e3 if part in split.parts else 0.0 for split in points])
-        axes.bar(range(len(points)), heights, 0.7, np.where(heights < 0, down, up), color=shade, label=NAMES[part])
+        style: dict[str, Any] = {"color": shade, "edgecolor": "white", "linewidth": 0.3, "hatch": _HATCHES.get(part)}
+        axes.bar(range(len(points)), heights, 0.7, np.where(heights < 0, down, up), label=NAMES[part], **style)
         up, down = up + np.maximum(heights, 0), down + np.minimum(heights, 0)
     measured = list(enumerate(split.measured for split in points))
     _intervals(axes, measured, 1e3, fmt="none", ecolor=plots.BLACK, elinewidth=1)
