@@ -59,7 +59,8 @@ def sections(content: Proposal) -> list[Section]:
     run = f"A run processes {plan.images:,.0f} {work}{asked}"
     text = f"{run}; {plan.runs} of them {'is' if plan.runs == 1 else 'are'} applied for. Time to start is not included."
     sizes = [(curve, row) for curve in in_order for row in curve.rows]
-    parts.append(Section("Size of a job", rows=_filled([_size(curve, row) | _needs(curve, row) for curve, row in sizes])))
+    needs = [_size(curve, row) | _needs(curve, row) for curve, row in sizes]
+    parts.append(Section("Size of a job", rows=_filled(needs)))
     costs = [_size(curve, row) | _cost(curve, row, plan) for curve, row in sizes]
     parts.append(Section("Hours of the application", [text], _filled(costs)))
     return [*parts, Section("Machine and data", facts=content.machine), Section("How to read it", content.notes)]
