@@ -31,7 +31,7 @@ from train.config.compose import Experiment
 from train.config.schema import RunConfig, System
 from train.launch.job import OPEN_MPI, Job
 from train.launch.launchers import hosts
-from train.launch.start import commands, messages, site_setup
+from train.launch.start import commands, gloo_output, mpi_output, site_setup
 from train.rank import gpus, host, placement
 
 _SSH_FAILED = 255  # the exit status if ssh itself fails; else it is that of the command
@@ -214,7 +214,7 @@ class Launcher:
 
         None if the output does not name it.
         """
-        return messages.first_to_end(output)
+        return gloo_output.first_to_end(output) or mpi_output.first_to_end(output)
 
     def failed_host(self, output: str) -> str | None:
         """Return the host that the batch system gave up by the output of `command`; None without one."""

@@ -4,6 +4,7 @@ A rank that raised an error reported it in its part, with phase and step. Only t
 rank ended first, and the exit status of a killed rank.
 """
 
+import re
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,10 +15,12 @@ from record.parts import RankPart, first_failure
 from record.schema import Failure
 from train.launch.job import Exchange, Job, Outcome
 from train.launch.launchers.base import Launcher
-from train.launch.start import messages, rank_groups
+from train.launch.start import gloo_output, rank_groups
 from train.rank.host import folded
 
 STRAY = "another process connected to Gloo's port before a rank could"
+# An error of Python in the output of a launcher.
+_RAISED = re.compile(r"^(?!RuntimeError: Horovod detected)[\w.]*(?:Error|Exception|error)\b.*", re.MULTILINE)
 _MAX_CHARACTERS = 300  # of a program's output
 
 _HINTS = {
@@ -51,7 +54,7 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPar
         return replace(reported, exit_code=code, log=str(protocol.rank_log(job.folder, reported.rank or 0)))
     if first:
         return _unreported(job, launcher, parts, first, outcome.output)
-    raised = messages.RAISED.findall(outcome.output)
+    raised = _RAISED.findall(outcome.output)
     why = f" ({raised[-1][:_MAX_CHARACTERS]})" if raised else ""
     return Failure(
         reason=f"the launcher ended with exit status {outcome.exit_code}{why}; ranks that did not finish: {unfinished}",
@@ -123,13 +126,13 @@ def _first_unreported(output: str, parts: Sequence[RankPart]) -> tuple[int, int]
     because it ignored SIGTERM for five seconds, comes even later; for one that hangs, see `_unresponsive`.
     """
     reported = {part.rank for part in parts if part.finished or part.failure}
-    return next((end for end in messages.ended_by_themselves(output) if end[0] not in reported), None)
+    return next((end for end in gloo_output.ended_by_themselves(output) if end[0] not in reported), None)
 
 
 def _unresponsive(job: Job, parts: Sequence[RankPart]) -> Failure | None:
     """Return the failure of ranks that reported nothing while others waited in vain; None if there are none."""
     logs = [protocol.rank_log(job.folder, part.rank) for part in parts if part.failure]  # into which Gloo writes
-    waited = any(messages.WAIT_TIMED_OUT.search(log.read_text(errors="replace")) for log in logs if log.exists())
+    waited = any(gloo_output.WAIT_TIMED_OUT.search(log.read_text(errors="replace")) for log in logs if log.exists())
     silent = [part for part in parts if not (part.failure or part.finished)]
     if not (waited and silent):
         return None
@@ -150,10 +153,10 @@ def _unreported(
     log = protocol.rank_log(job.folder, rank)
     part = next((part for part in parts if part.rank == rank), None)
     reason = launcher.explain_exit(code)
-    if reason and (lines := messages.forwarded_lines(rank, output)):  # by ssh: why it lost the rank
+    if reason and (lines := gloo_output.forwarded_lines(rank, output)):  # by ssh: why it lost the rank
         reason += f"; it printed last: {lines[-1][:_MAX_CHARACTERS]}"
     text = log.read_text(errors="replace") if part and part.phase == "init" and log.exists() else ""
-    if not_joined := messages.NOT_JOINED.search(text):
+    if not_joined := gloo_output.NOT_JOINED.search(text):
         reason = (
             f"{STRAY}, a scanner of ports or another user, or another rank ended or hangs (Gloo: "
             f"{not_joined[1][:_MAX_CHARACTERS]}). A private network keeps strangers away: docs/security.md"
@@ -174,8 +177,8 @@ def _last_line(log: Path, rank: int, output: str) -> str:
     log: of the rank; it does not exist if the rank failed before it made one. output: of the launcher.
     """
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    lines = lines or messages.forwarded_lines(rank, output)
-    lines = lines or [match["text"] for match in messages.NOT_STARTED.finditer(output)]
+    lines = lines or gloo_output.forwarded_lines(rank, output)
+    lines = lines or [match["text"] for match in gloo_output.NOT_STARTED.finditer(output)]
     return next((line.strip()[:_MAX_CHARACTERS] for line in reversed(lines) if line.strip()), "")
 
 

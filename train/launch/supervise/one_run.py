@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -32,7 +31,7 @@ from train.launch.launchers.base import Launcher, Limiter
 from train.launch.plan import checks
 from train.launch.plan.queue import RoundsBudget
 from train.launch.plan.runs import Point, Run
-from train.launch.start import containers, init
+from train.launch.start import containers, init, mpi_output
 from train.launch.supervise import failure, presence
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
 from train.rank import placement, process
@@ -42,8 +41,6 @@ from train.transport.rendezvous import Secret
 _POLL_S = 0.2  # between looks at a running job; its end is noted at once
 END_WITHIN_S = init.GRACE_S + 4.0  # the processes of a job, after SIGTERM or the end of their launcher
 
-# What Open MPI says of a process that failed, between lines of dashes, after the error of the process itself.
-_OF_MPIRUN = re.compile(r"^-{60,}\n(?:mpirun|Primary job) .*?^-{60,}\n?", re.M | re.S)
 _LOG_LINES = 12
 Watch = Callable[[Path, protocol.Assignment], Callable[[], None]]  # (run folder, assignment) -> function to call often
 
@@ -303,8 +300,7 @@ def describe_failure(record: RunRecord) -> str:
     when = f" in phase {failed.phase}" if failed.phase else ""
     text = f"{record.point} r{record.repeat} failed{where}{when}: {failed.reason}"
     if failed.log and Path(failed.log).exists():
-        log = Path(failed.log).read_text(errors="replace")
-        lines = (_OF_MPIRUN.sub("", log).splitlines() or log.splitlines())[-_LOG_LINES:]
+        lines = mpi_output.of_ranks(Path(failed.log).read_text(errors="replace")).splitlines()[-_LOG_LINES:]
         text += f"\n  log: {failed.log}\n" + "\n".join(f"  | {line}" for line in lines)
     return text
 
