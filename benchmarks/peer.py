@@ -22,7 +22,7 @@ from benchmarks.common import in_words, launch_command, launch_overrides, option
 from common import affinity
 from record import schema as record
 from record.summary import throughput
-from train.config.schema import PRETRAINED
+from train.models.applications import PRETRAINED
 from train.rank import placement
 
 _MODELS = ("resnet50", "vgg16", "vgg19")  # at 224 x 224 pixels, the size of its images

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from train import distribution, worker
 from train.config.compose import load
-from train.config.schema import LaunchPlan, RoundArm
+from train.config.measure import LaunchPlan, RoundArm
 from train.distribution import Single
 from train.transport import tcp_group
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from record.schema import Epoch, Rank, RunRecord, dumps
 from tests.helpers.bare_record import bare_record
-from train.config.schema import Tracking
+from train.config.tracking import Tracking
 
 WANDB = Tracking(name="wandb", project="scaling", entity=None, sync=False)
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from train.config.schema import Augmentation, RunConfig
+from train.config.schema import RunConfig
+from train.config.training import Augmentation
 
 if TYPE_CHECKING:
     import tensorflow as tf

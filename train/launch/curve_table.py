@@ -8,7 +8,7 @@ from rich.table import Table
 from record import intervals, rounds
 from record.disturbance import run_selection
 from record.intervals import Interval
-from train.config.schema import RoundArm
+from train.config.measure import RoundArm
 from train.launch.plan.launches import CurveState
 from train.launch.plan.runs import Point
 

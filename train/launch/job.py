@@ -12,7 +12,8 @@ from record import protocol
 from record.kit import ROOT
 from record.schema import NodeQuota
 from train.config import identity
-from train.config.schema import Container, RunConfig
+from train.config.machine import Container
+from train.config.schema import RunConfig
 from train.rank import environment, placement, process
 
 OPEN_MPI, MPICH = "openmpi", "mpich"  # implementations of mpirun

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from record.run_files import digest
 from train.config.checks import ConfigError
-from train.config.schema import PRETRAINED, RunConfig
+from train.config.schema import RunConfig
 from train.models import build
+from train.models.applications import PRETRAINED
 
 if TYPE_CHECKING:
     import tf_keras

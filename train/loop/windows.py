@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import tensorflow as tf
 
 from record.schema import CoreUse, Window
-from train.config.schema import RoundArm, RunConfig
+from train.config.measure import RoundArm
+from train.config.schema import RunConfig
 from train.datasets import DATASETS, Data
 from train.distribution import Distribution, Single
 from train.loop import roofline

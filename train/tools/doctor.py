@@ -201,7 +201,7 @@ def _room(free_gib: float, needed_gib: float) -> str:
 def check_container(engine: str, device: str, image: str | None) -> Check:
     """Check whether the container engine is installed and has the image."""
     from train.config.checks import ConfigError
-    from train.config.schema import Container, default_image
+    from train.config.machine import Container, default_image
     from train.launch.start import containers
 
     name = image or default_image(engine, device, None)

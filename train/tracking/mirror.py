@@ -23,7 +23,8 @@ from record.parts import RankPart
 from record.progress import Follower, launched_at
 from record.schema import RECORD_NAME, RunRecord, find, load
 from train.config.identity import rebuild, resolved
-from train.config.schema import RunConfig, Tracking
+from train.config.schema import RunConfig
+from train.config.tracking import Tracking
 from train.tracking import wandb_runs
 
 _READ_EVERY_S = 2.0

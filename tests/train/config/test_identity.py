@@ -11,7 +11,8 @@ from train.config import identity
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash, learning_rate, point_name, rebuild, resolved, values
-from train.config.schema import LaunchPlan, RankGroup, RoundArm, RunConfig
+from train.config.measure import LaunchPlan, RankGroup, RoundArm
+from train.config.schema import RunConfig
 
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 LAUNCHES = ["nodes=2", "measure.design=launches"]

@@ -6,7 +6,7 @@ import pytest
 from train.config import program, quoted
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import Program
+from train.config.program_config import Program
 
 VALUES = {"ranks": 4, "hosts": "a b; rm -rf c", "seed": 7}
 

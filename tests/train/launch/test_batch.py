@@ -12,7 +12,7 @@ from rich.console import Console
 from record.kit import ROOT
 from tests.helpers import GOLDEN
 from tests.helpers.launches import make_plan
-from train.config.schema import Launcher, System
+from train.config.machine import Launcher, System
 from train.launch import batch
 from train.launch.batch import Submission
 from train.launch.job import make_job

@@ -6,7 +6,7 @@ from tests.helpers.configs import with_values
 from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.lazy import Lazy
 from train.config.compose import load
-from train.config.schema import LaunchPlan, RoundArm
+from train.config.measure import LaunchPlan, RoundArm
 from train.distribution import Single
 from train.models import build
 

@@ -10,7 +10,7 @@ from tests.helpers.lazy import Lazy
 from tests.helpers.run_records import make_record
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import LaunchPlan, RankGroup, RoundArm
+from train.config.measure import LaunchPlan, RankGroup, RoundArm
 from train.models import build
 
 pytestmark = pytest.mark.slow

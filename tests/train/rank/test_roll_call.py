@@ -7,7 +7,7 @@ from record.schema import Host, HostState
 from tests.helpers.configs import with_values
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import LaunchPlan, RankGroup
+from train.config.measure import LaunchPlan, RankGroup
 from train.rank import roll_call
 from train.rank.roll_call import Details, Expected, Present, hosts_of_step, misplaced
 

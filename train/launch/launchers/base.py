@@ -28,7 +28,8 @@ from record.schema import NodeQuota
 from train.config import program
 from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
-from train.config.schema import RunConfig, System
+from train.config.machine import System
+from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job
 from train.launch.launchers import hosts
 from train.launch.start import commands, gloo_output, mpi_output, site_setup

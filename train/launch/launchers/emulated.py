@@ -14,9 +14,9 @@ from record import protocol
 from record.protocol import LinkRate
 from record.recorded_config import ASYNCHRONOUS, TOWERS
 from record.schema import NodeQuota
-from train.config.backends import BACKENDS
 from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
+from train.config.distribution import BACKENDS
 from train.config.schema import RunConfig
 from train.launch import cgroups, networks
 from train.launch.cgroups import Groups, QuotaMethod

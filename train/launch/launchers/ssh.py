@@ -6,7 +6,8 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from train.config.checks import ConfigError
-from train.config.schema import RunConfig, check_hosts
+from train.config.machine import check_hosts
+from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI
 from train.launch.launchers import hosts
 from train.launch.launchers.base import Gpus, Launcher, Machine

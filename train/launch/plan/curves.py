@@ -19,9 +19,10 @@ import msgspec
 
 from record.schema import WITHOUT_ALLREDUCE
 from train.config import identity
-from train.config.backends import FUSION_THRESHOLD_BYTES
+from train.config.distribution import FUSION_THRESHOLD_BYTES, Distribution
 from train.config.identity import config_hash, point_name
-from train.config.schema import Distribution, LaunchPlan, RankGroup, RoundArm, RunConfig
+from train.config.measure import LaunchPlan, RankGroup, RoundArm
+from train.config.schema import RunConfig
 from train.launch.plan.runs import LINK, Point, compared, work
 
 _ADDED_ARMS = {"control": WITHOUT_ALLREDUCE, "in-memory": "batch-in-memory"}  # role -> name of an added arm

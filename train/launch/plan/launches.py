@@ -19,7 +19,7 @@ from record.disturbance import run_selection, selection_text
 from record.intervals import Interval, Turn
 from record.progress import duration
 from record.schema import RECORD_NAME, RunRecord, load
-from train.config.schema import Measure
+from train.config.measure import Measure
 from train.launch.plan.runs import Point, Run
 
 Speedups = Mapping[str, Interval | None]

@@ -20,7 +20,8 @@ from common.programs import finished
 from record.kit import ROOT
 from record.run_files import digest
 from train.config.checks import ConfigError, check
-from train.config.schema import Container, RunConfig, default_image
+from train.config.machine import Container, default_image
+from train.config.schema import RunConfig
 from train.launch.job import MPICH, OPEN_MPI, Shared
 
 # What the first process of a container runs before the command of a user: it passes SIGTERM on, and when its input

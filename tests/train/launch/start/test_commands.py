@@ -6,7 +6,7 @@ import pytest
 from record.run_files import ROOT
 from tests.helpers import GOLDEN
 from tests.helpers.launches import job
-from train.config.schema import Container
+from train.config.machine import Container
 from train.launch.job import MPICH, Exchange, Nodes, Shared
 from train.launch.launchers.emulated import in_networks
 from train.launch.start.commands import across_hosts, on_this_machine, ssh_command, ssh_prefix

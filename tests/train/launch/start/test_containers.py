@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers import GOLDEN
 from train.config.checks import ConfigError
-from train.config.schema import Container
+from train.config.machine import Container
 from train.launch.job import Shared
 from train.launch.start.containers import wrap
 

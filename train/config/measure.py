@@ -1,0 +1,79 @@
+"""What is measured, and how: a section of the configuration, and what a launcher adds to it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from train.config.checks import allow
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The measurement protocol: the steps of a launch, and the number of launches."""
+
+    name: str
+    warm_up_steps: int = field(metadata=allow(minimum=0))  # after the first step, before the timed ones
+    timed_steps: int = field(metadata=allow(minimum=1))
+    repeats: int = field(metadata=allow(minimum=1))  # independent launches of each point or curve
+    batch_per_rank: int  # default of experiments that keep the batch per rank
+    global_batch: int  # default of experiments that keep the global batch
+    total_steps: int | None = None  # divided among the ranks: timed_steps = this // ranks
+    epochs: int = field(default=0, metadata=allow(minimum=0))  # above 0: train for this many, without timed_steps
+    # Between two samples of a rank's CPU, memory and GPU use.
+    usage_period_s: float | None = field(default=1.0, metadata=allow(minimum=0.1, unit="s", null="no samples"))
+
+    # rounds: all points of a curve in one launch, if possible; launches: each point in separate launches.
+    design: str = field(default="rounds", metadata=allow(names=("rounds", "launches")))
+    # Launches end when half the width of the 95 % interval of each speedup is at most this fraction of it.
+    precision_fraction: float = field(default=0.05, metadata=allow(above=0, below=1))
+    # The time of a command that measures curves in rounds, with all its launches.
+    budget_s: float | None = field(
+        default=None, metadata=allow(above=0, unit="s", null="curve_budget_s for each curve")
+    )
+    curve_budget_s: float = field(default=160.0, metadata=allow(above=0, unit="s"))
+    # The smaller points of a curve over nodes also have separate launches, for the wall time of a job.
+    separate_launches: bool = False
+    # The numbers of nodes with a control without allreduce: the largest, all, or none.
+    controls: str = field(default="largest", metadata=allow(names=("largest", "all", "none")))
+    # Rounds also measure the parts of a step: each point's exchange alone, and each point with its batch in memory.
+    split: bool = False
+    # The arms compete (train/launch/plan/launches.py): those that are significantly slower are not launched again.
+    compete: bool = False
+
+
+class RoundArm(msgspec.Struct, frozen=True):
+    """One of the points that a launch measures in rounds: the first `nodes` nodes of the job, or of a rank group."""
+
+    name: str
+    nodes: int
+    ranks: int
+    batch_per_rank: int
+    allreduce: bool
+    arm: str | None = None  # the name of an arm of the experiment, or of a control
+    role: str = "point"  # as Role of record/schema.py
+    swept: dict[str, Any] = {}  # swept key -> this point's value
+    rank_group: int = 0  # the rank group that measures it
+    link_mbit_per_s: float | None = None  # as system.link_mbit_per_s
+    reads: bool = False  # each batch is read from files; else the same one stays in memory
+    backward_passes_per_step: int = 1  # as distribution.backward_passes_per_step
+
+
+class RankGroup(msgspec.Struct, frozen=True):
+    """Ranks of a launch that are joined only among themselves: for arms that cannot share a process."""
+
+    settings: dict[str, Any]  # dotted key -> value: where its ranks differ from the launch's configuration
+    first_rank: int  # its ranks are consecutive ranks of the job
+    ranks: int
+
+
+class LaunchPlan(msgspec.Struct, frozen=True):
+    """The additions of the launcher to the configuration of a launch that measures several points in rounds."""
+
+    rounds: tuple[RoundArm, ...] = ()  # the base of the speedups first; empty: the launch is one point
+    rank_groups: tuple[RankGroup, ...] = ()  # empty: all ranks are joined
+    # The rank groups measure at the same time, on separate cores that they swap; else one after the other.
+    rank_groups_at_once: bool = False
+    # Horovod joins the ranks of one arm at a time: in each cycle, ranks that wait would use their nodes' quotas.
+    join_in_turn: bool = False
+    rounds_end_s: float = 0.0  # after the start of the launch: the launcher divides the budget
