@@ -106,10 +106,12 @@ def declare_bundle(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--out", default=Path("figures/bundle.tar.gz"))
 
 
-def _confirmed(remains: list[str]) -> bool:
-    """Print what scrubbed records still hold; returns the answer from a terminal, True without one."""
-    print("The archive will hold these texts. Does one of them name a person, a host or a site?", file=sys.stderr)
-    for line in remains:
+def _confirmed(names: list[str]) -> bool:
+    """Print the names that scrubbed records still hold; returns the answer from a terminal, True without one."""
+    print(
+        "The archive will hold these names of yours. Does one of them name a person, a host or a site?", file=sys.stderr
+    )
+    for line in names:
         print(f"  {line}", file=sys.stderr)
     if not sys.stdin.isatty():
         return True
@@ -124,7 +126,7 @@ def run_bundle(options: argparse.Namespace) -> int:
     collection = collect(options.results.absolute(), options.scrub)
     for line in collection.left_out:
         print(f"left out: {line}", file=sys.stderr)
-    if collection.remains and not _confirmed(collection.remains):
+    if collection.authors_names and not _confirmed(collection.authors_names):
         return 1
     packed, records = pack(collection, key), len(collection.records)
     files.write_whole(options.out, packed)

@@ -73,14 +73,14 @@ def test_the_whole_archive(results, tmp_path, command, monkeypatch):
     assert "results/weak_scaling/" in (folder / "report.html").read_text()
 
 
-def test_texts_that_remain_are_shown_and_confirmed_first(results, tmp_path, command, monkeypatch):
-    save(run_with_names(), results.folder)
+def test_names_of_the_author_are_shown_and_confirmed_first(results, tmp_path, command, monkeypatch):
+    save(run_with_names(model="marble"), results.folder)
     out = tmp_path / "b.tar.gz"
     answer = io.StringIO("no\n")
     answer.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", answer)
     output = command("bundle", "--scrub", "--results", results.folder, "--out", out, status=1)
-    assert "  TF_CONFIG: host1:2222, /.../tf.json, address" in output.err.splitlines()
+    assert "  model: marble" in output.err.splitlines()
     assert not out.exists()
 
 

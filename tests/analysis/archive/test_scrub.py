@@ -1,0 +1,133 @@
+from pathlib import Path
+
+import pytest
+
+from analysis.archive import scrub
+from analysis.archive.scrub import Scrubber
+from analysis.verify.remade import SCRUBBED
+from record import schema as record
+from record.schema import Failure, ProgramFacts, Server
+from tests.helpers.run_records import make_record, run_with_names
+
+
+def scrubbed(run):
+    return Scrubber(scrub.hosts(run), scrub.users(run)).record(run)
+
+
+def test_no_name_is_left_and_the_record_loads_again():
+    run = run_with_names()
+    text = "connect to owens-ib2 failed: /home/jdoe42/x"
+    run.failure = Failure(text, host="owens-ib2", log="/home/jdoe42/r/rank-1.log")
+    run.program = ProgramFacts(["/home/jdoe42/lulesh"], {"/data/smith/lulesh": "0" * 64}, "by Smith", [], 0)
+    text = record.dumps(scrubbed(run))
+    for name in (b"owens", b"osc.edu", b"jdoe42", b"/scratch", b"10.3.0", b"the-lab", b"mith", b"lulesh"):
+        assert name not in text
+    assert record.loads(text, "here").notes[-1] == SCRUBBED
+
+
+def test_the_host_of_a_server_is_a_name_too():
+    run = make_record()
+    run.environment, run.servers = None, [Server(1, "secret.example.org", [0], 1)]
+    assert {"secret", "secret.example.org"} <= scrub.hosts(run)
+
+
+def test_measurements_stay_as_they_are():
+    run = run_with_names()
+    copy = scrubbed(run)
+    assert [rank.host for rank in copy.ranks] == ["host0", "host1"]
+    assert copy.environment.hosts[0].host == "host0"  # one host, one name
+    assert [rank.step_times_s for rank in copy.ranks] == [rank.step_times_s for rank in run.ranks]
+    assert (copy.config_hash, copy.job_s, copy.started_at) == (run.config_hash, run.job_s, run.started_at)
+    env = copy.environment.variables
+    assert (env["SLURM_NNODES"], env["HOROVOD_CYCLE_TIME"], env["SLURM_NODELIST"]) == ("2", "20", "scrubbed")
+    assert copy.command == ["/home/user/kit/.venv/bin/python", "-m", "train", "results=scrubbed", "hosts=host0:1"]
+    assert copy.notes[0] == "rank 1 on host1 was slow; see /home/user/kit/rank-1.log"
+    assert copy.environment.hosts[0].cpu_model == run.environment.hosts[0].cpu_model
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3 images/s and/or 4.5 %, 127.0.0.1", "3 images/s and/or 4.5 %, 127.0.0.1"),
+        # Known names as parts of words, in any case; what is no word of the kit.
+        ("jdoe42_job, JDOE42", "user_job, user"),
+        ("OWENS-IB2: owens-ib.osc.edu, osc.edu, jdoe421", "host1: host0, scrubbed, scrubbed"),
+        ("from fe80::1%eth0 and [2001:db8::10]:22", "from scrubbed and [scrubbed]scrubbed"),
+        ("10.0.0.3, tcp://10.0.0.3:22, aa:bb:cc:dd:ee:0f", "scrubbed, scrubbed, scrubbed"),
+        ("write to j.doe+x@cs.ohio.edu.", "write to scrubbed"),
+        ("the professor of /data/professor", "the scrubbed of scrubbed"),
+    ],
+)
+def test_names_addresses_and_other_words_in_a_text(text, expected):
+    run = run_with_names()
+    run.notes = [text]
+    assert scrubbed(run).notes[0] == expected
+
+
+def test_a_name_within_another_word_is_not_taken_for_it():
+    run = make_record()
+    run.ranks[0].host = "own"
+    run.notes = ["own: shown, knowledge"]
+    assert scrubbed(run).notes[0] == "host1: shown, scrubbed"  # host0 is a host of that name
+
+
+def test_what_a_job_is_called_and_where_it_ran():
+    run = make_record()
+    run.environment.variables = {
+        "SLURM_JOB_NAME": "secret-thesis", "SLURM_JOB_QOS": "boss", "SLURM_JOB_PARTITION": "lab-gpu",
+        "SLURM_JOB_UID": "20042", "SLURM_JOB_ID": "777", "SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "2",
+    }  # fmt: skip
+    run.config["tracking"] = {
+        "name": "wandb", "project": "secret", "entity": "lab", "sync": False,
+        "tags": ["thesis"], "notes": "for the boss", "group": None,
+    }  # fmt: skip
+    run.config["system"] = {"partition": "lab-gpu", "account": "42", "sbatch": ["--qos=boss"], "remark": "thesis"}
+    run.command = ["python", "system.partition=lab-gpu", "tracking.notes=the steps", "model=tiny"]
+    run.environment.image = "registry.lab.edu/boss/kit:cpu"
+    copy = scrubbed(run)
+    assert copy.environment.variables == {
+        "SLURM_JOB_NAME": "scrubbed", "SLURM_JOB_QOS": "scrubbed", "SLURM_JOB_PARTITION": "partition0",
+        "SLURM_JOB_UID": "scrubbed", "SLURM_JOB_ID": "scrubbed", "SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "2",
+    }  # fmt: skip
+    assert copy.config["tracking"] == {
+        "name": "wandb", "project": "scrubbed", "entity": "scrubbed", "sync": False,
+        "tags": ["scrubbed"], "notes": "scrubbed", "group": None,
+    }  # fmt: skip
+    assert copy.config["system"] == {
+        "partition": "partition0", "account": "scrubbed", "sbatch": ["--qos=scrubbed"], "remark": "scrubbed",
+    }  # fmt: skip
+    assert copy.command == ["python", "system.partition=partition0", "tracking.notes=scrubbed", "model=tiny"]
+    assert copy.environment.image == "scrubbed"
+
+
+def test_two_partitions_stay_two():
+    runs = [make_record(), make_record()]
+    for run, partition in zip(runs, ("fat", "thin"), strict=True):
+        run.config["system"] = {"partition": partition}
+    scrubber = Scrubber([], [])
+    assert [scrubber.record(run).config["system"]["partition"] for run in runs] == ["partition0", "partition1"]
+
+
+def test_a_user_with_a_name_of_the_kits_own_leaves_the_settings_whole():
+    run = make_record(model="tiny", experiment="weak_scaling")
+    run.notes = ["started by weak in tiny"]
+    copy = Scrubber(["tiny"], ["weak", "cpu"]).record(run)
+    assert (copy.experiment, copy.config["model"], copy.point) == (run.experiment, run.config["model"], run.point)
+    assert copy.notes[0] == "started by user in host0"
+
+
+def test_a_path_has_no_names():
+    path = Scrubber([], ["jdoe42"]).path(Path("jdoe42_scaling/nodes=2/r0/record.json"))
+    assert path == Path("user_scaling/nodes=2/r0/record.json")
+
+
+def test_names_that_the_author_chose_are_listed_for_the_author():
+    run = make_record(model="marble", experiment="weak_scaling")
+    assert "model: marble" in scrub.authors_names([scrubbed(run)])
+    assert not any(line.startswith("experiment") for line in scrub.authors_names([scrubbed(run)]))
+
+
+@pytest.mark.parametrize("text", ["jdoe42-x", "JDOE42", "/home/somebody", "10.0.0.3", "fe80::3", "a@b.org"])
+def test_a_text_that_reveals(text):
+    assert scrub.reveals(f"op {text} 3", {"jdoe42"})
+    assert not scrub.reveals("op Conv2D at 12:30:11 3", {"jdoe42"})
