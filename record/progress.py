@@ -53,20 +53,15 @@ class Follower:
 
         Of several parts of a rank the one that was written last counts.
         """
-        paths = protocol.part_paths(self._folder, rank)
-        return self._newest(paths) if paths else None
+        return next(iter(self.parts(rank)), None)
 
-    def parts(self) -> list[RankPart]:
-        """Return the parts of all ranks so far, by rank. Raises OSError."""
-        paths_by_rank: dict[int, list[Path]] = {}
-        for path, (rank, _, _) in protocol.part_processes(self._folder).items():  # reads the folder once
-            paths_by_rank.setdefault(rank, []).append(path)
-        return [self._newest(paths_by_rank[rank]) for rank in sorted(paths_by_rank)]
-
-    def _newest(self, paths: Sequence[Path]) -> RankPart:
-        """Return the part so far in the file that was written to last."""
-        newest = max(paths, key=lambda path: path.stat().st_mtime_ns) if len(paths) > 1 else paths[0]
-        return self._readers.setdefault(newest, PartReader(newest)).read()
+    def parts(self, rank: int | None = None) -> list[RankPart]:
+        """Return the parts so far, by rank: of all ranks, or of one. Raises OSError."""
+        newest: dict[int, Path] = {}
+        for path, (number, _, _) in protocol.part_processes(self._folder, rank).items():
+            if number not in newest or newest[number].stat().st_mtime_ns < path.stat().st_mtime_ns:
+                newest[number] = path
+        return [self._readers.setdefault(newest[n], PartReader(newest[n])).read() for n in sorted(newest)]
 
 
 def run_progress(follower: Follower, config: Config) -> RunProgress | None:

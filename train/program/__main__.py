@@ -113,24 +113,24 @@ def _run(
     started_s = max(0.0, started_at - float(os.environ.get(protocol.JOB_STARTED_AT, started_at)))
     for part in parts:
         part.add(phase="timed", phases_s={"start": started_s}, began_at=started_at)
-    sampler = facts.GpuSampler(_gpus(config, hosts), config.measure.usage_period_s)
-    counters, throttling, began = facts.Counters(), affinity.throttling(), time.perf_counter()
-    child = Child(argv, cwd, log, program.until, program.until_s, stdin)
+    throttling, child = affinity.throttling(), Child(argv, cwd, log, program.until, program.until_s, stdin)
     try:
-        status = child.wait()
+        with facts.sampled_gpus(_gpus(config, hosts), config.measure.usage_period_s) as gpu_usages:
+            counters, began = facts.Counters(), time.perf_counter()
+            status = child.wait()
+            running_s = time.perf_counter() - began
+            use, read_bytes, written_bytes = counters.since()
     except OSError as error:
         why = f"{argv[0]}: {error.strerror}; give its path, or add its folder to PATH (docs/program.md)"
         return failed(why, phase="start")
-    running_s = time.perf_counter() - began
     for part in parts:
         part.add(phases_s={"timed": running_s})
-    use, read_bytes, written_bytes = counters.since()
     digests = facts.digests(argv, cwd, started_at)
     parts[0].add(
         program=ProgramFacts(
             fill(program.command), digests, version, child.libraries, status, use,
             {path: names for path in digests if (names := environment.compilers(Path(path)))},
-            read_bytes, written_bytes, sampler.stop(),
+            read_bytes, written_bytes, gpu_usages,
         ),
         notes=[note] if (note := affinity.throttling_note(throttling)) else [],
     )  # fmt: skip

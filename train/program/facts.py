@@ -5,13 +5,13 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
 from common import affinity
+from common.periodic import repeating
 from record import run_files as files
 from record.schema import CoreUse, GpuUsage
 from train.config.program import search_path
@@ -73,40 +73,30 @@ class Counters:
         return CoreUse(wall_s, own_s, busy_s, steal_s), int(read_bytes), int(written_bytes)
 
 
-class GpuSampler:
-    """Samples the use, the clock and the energy of GPUs, from now on."""
+@contextlib.contextmanager
+def sampled_gpus(gpus: Sequence[str], period_s: float | None) -> Iterator[list[GpuUsage]]:
+    """Return a context in which the use, the clock and the energy of GPUs are sampled, and the samples so far.
 
-    def __init__(self, gpus: Sequence[str], period_s: float | None) -> None:
-        """Take the first samples. gpus: as in CUDA_VISIBLE_DEVICES; without a period there are no samples."""
-        gpus = gpus if period_s else ()
-        self._usage = [GpuUsage(gpu) for gpu in gpus]
-        self._readers = [(use_reader(gpu), count_reader(gpu)) for gpu in gpus]
-        self._period_s, self._began_s, self._ended = period_s, time.perf_counter(), threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        if gpus:
-            self._take()
-            self._thread.start()
+    gpus: as in CUDA_VISIBLE_DEVICES. The first and the last samples are of its begin and end; without a period there
+    are none.
+    """
+    usages = [GpuUsage(gpu) for gpu in (gpus if period_s else ())]
+    readers = [(use_reader(usage.gpu), count_reader(usage.gpu)) for usage in usages]
+    began_s = time.perf_counter()
 
-    def _run(self) -> None:
-        while not self._ended.wait(self._period_s):
-            self._take()
-
-    def _take(self) -> None:
-        for usage, (read_use, read_count) in zip(self._usage, self._readers, strict=True):
+    def take() -> None:
+        for usage, (read_use, read_count) in zip(usages, readers, strict=True):
             use, count = read_use(), read_count()
-            usage.at_s.append(round(time.perf_counter() - self._began_s, 3))
+            usage.at_s.append(round(time.perf_counter() - began_s, 3))
             usage.fraction.append(use.fraction)
             usage.memory_bytes.append(use.memory_bytes)
             usage.clock_mhz.append(count.clock_mhz)
             usage.energy_j.append(count.energy_j)
 
-    def stop(self) -> list[GpuUsage]:
-        """Take the last samples; return all."""
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
-            self._take()
-        return self._usage
+    take()
+    with repeating(take, period_s) if usages and period_s else contextlib.nullcontext():
+        yield usages
+    take()
 
 
 def mapped_libraries(job_id: str) -> set[str]:

@@ -27,6 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rich.console import Console
+from rich.progress import DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
 from common.printable import printable_output
 from record.run_files import digest
 from train.config.checks import ConfigError
@@ -54,16 +57,6 @@ def parse_checksum(text: str) -> tuple[str, str]:
             + ", ".join(f"{name}: and {length} hexadecimal digits" for name, length in _LENGTHS.items())
         )
     return algorithm, digits
-
-
-def progress(done: int, total: int | None, fetched: int, elapsed_s: float) -> str:
-    """Return the state of a download, as text: `done` of `total` bytes, of which `fetched` in `elapsed_s` seconds."""
-    rate = fetched / elapsed_s if elapsed_s > 0 else 0.0
-    text = f"{done / 1e6:,.1f} MB"
-    if total:
-        text += f" of {total / 1e6:,.1f} MB, {100 * done / total:.0f} %"
-    text += f", {rate / 1e6:.1f} MB/s"
-    return text + (f", {(total - done) / rate:.0f} s left" if total and rate else "")
 
 
 def download(url: str, target: Path, checksum: str | None, pause_s: float = _PAUSE_S) -> None:
@@ -177,22 +170,18 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total:
 
     Raises ConfigError if it gets more than `most` bytes: the server does not say how many it will send.
     """
-    terminal = sys.stderr.isatty()
-    done, started = begin, time.monotonic()
-    shown_at = started
-    while chunk := response.read1(_CHUNK_BYTES):  # what is here: an interruption keeps it
-        file.write(chunk)
-        done += len(chunk)
-        if done > most:
-            raise ConfigError(
-                f"{response.url}: the server does not say how long this file is, and half of what was free in "
-                f"{Path(file.name).parent} is full ({most / 1e9:.1f} GB); there would be no room to unpack it"
-            )
-        now = time.monotonic()
-        if now - shown_at > (1.0 if terminal else 10.0):
-            shown_at = now
-            text = progress(done, total, done - begin, now - started)
-            print(text, end="\r" if terminal else "\n", file=sys.__stderr__)
+    done, columns = begin, (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.__stderr__)) as shown:
+        task = shown.add_task("", total=total, completed=begin)
+        while chunk := response.read1(_CHUNK_BYTES):  # what is here: an interruption keeps it
+            file.write(chunk)
+            done += len(chunk)
+            if done > most:
+                raise ConfigError(
+                    f"{response.url}: the server does not say how long this file is, and half of what was free in "
+                    f"{Path(file.name).parent} is full ({most / 1e9:.1f} GB); there would be no room to unpack it"
+                )
+            shown.update(task, completed=done)
     return done
 
 

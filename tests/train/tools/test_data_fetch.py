@@ -160,11 +160,6 @@ def test_a_checksum_must_name_its_algorithm_and_have_its_length(text):
         data_fetch.parse_checksum(text)
 
 
-def test_progress_by_hand():
-    # 50 of 100 MB, of which 20 in 4 s: 5 MB/s, so the other 50 take 10 s.
-    assert data_fetch.progress(50e6, 100e6, 20e6, 4.0) == "50.0 MB of 100.0 MB, 50 %, 5.0 MB/s, 10 s left"
-
-
 def test_a_redirect_from_https_to_http_is_not_followed():
     request = urllib.request.Request("https://example.org/data")
     follow = data_fetch.SafeRedirects().redirect_request

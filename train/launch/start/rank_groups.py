@@ -12,13 +12,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import BinaryIO
 
+from common.periodic import repeating
 from record import protocol
 
 _LOOK_EVERY_S = 1.0
@@ -108,7 +109,7 @@ def main() -> int:
 @contextmanager
 def _printed(outputs: Sequence[BinaryIO]) -> Iterator[None]:
     """Print the whole lines that come into these files while the context lasts, and at its end all the rest."""
-    ended, offsets = threading.Event(), [0] * len(outputs)
+    offsets = [0] * len(outputs)
 
     def print_new(end: bytes) -> None:
         for group, output in enumerate(outputs):
@@ -120,17 +121,10 @@ def _printed(outputs: Sequence[BinaryIO]) -> Iterator[None]:
                 print(_prefix(group) + line)
         sys.stdout.flush()
 
-    def follow() -> None:
-        while not ended.wait(_LOOK_EVERY_S):
-            print_new(b"\n")
-
-    thread = threading.Thread(target=follow, daemon=True)
-    thread.start()
     try:
-        yield
+        with repeating(partial(print_new, b"\n"), _LOOK_EVERY_S):
+            yield
     finally:
-        ended.set()
-        thread.join()
         print_new(b"")
 
 

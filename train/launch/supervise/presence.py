@@ -11,10 +11,9 @@ import fcntl
 import os
 import socket
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +23,7 @@ import msgspec
 import psutil
 
 from common import bounded_files as bounded
+from common.periodic import repeating
 from train.config.checks import ConfigError
 
 _NAME, _RUNNING = ".launch", "running"
@@ -115,23 +115,14 @@ def _lives(holder: Holder, file: BinaryIO, folder: Path) -> bool:
         return os.fstat(now.fileno()).st_mtime - os.fstat(file.fileno()).st_mtime < _DEAD_AFTER_S
 
 
-@contextmanager
-def _touched(file: int | Path) -> Iterator[None]:
+def _touched(file: int | Path) -> AbstractContextManager[None]:
     """Return a context in which a file, or a descriptor of one, is touched regularly."""
-    ended = threading.Event()
 
     def touch() -> None:
-        while not ended.wait(BEAT_S):
-            with suppress(OSError):  # a shared folder may be unavailable for a while
-                os.utime(file)
+        with suppress(OSError):  # a shared folder may be unavailable for a while
+            os.utime(file)
 
-    thread = threading.Thread(target=touch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    return repeating(touch, BEAT_S)
 
 
 def _refusal(folder: Path, holder: Holder | None) -> str:
