@@ -66,11 +66,6 @@ def runs(point: Path) -> dict[int, list[Path]]:
     return {repeat: [run_folder(point, *numbers) for numbers in group] for repeat, group in by_repeat}
 
 
-def generations(point: Path, repeat: int) -> list[int]:
-    """Return the generations of a repeat that have a folder, ascending."""
-    return [generation for number, generation in _numbers(point) if number == repeat]
-
-
 _complete: dict[Path, Outcome] = {}  # of this process, by the folder of the run: a record is never replaced
 
 
@@ -100,7 +95,7 @@ def outcomes(point: Path) -> dict[int, Outcome]:
 
 def new_run(point: Path, repeat: int) -> tuple[Path, int]:
     """Make the folder of the next generation of a repeat; returns it, and its number. Raises OSError."""
-    generation = (generations(point, repeat) or [0])[-1] + 1
+    generation = 1 + max((generation for number, generation in _numbers(point) if number == repeat), default=0)
     folder = run_folder(point, repeat, generation)
     folder.mkdir(parents=True)
     return folder, generation

@@ -22,7 +22,7 @@ from train.launch import batch
 from train.launch.batch import Submission
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import RUNNING, BatchLauncher, QueuedJob
-from train.launch.screen import Terminal, counted
+from train.launch.screen import Terminal
 from train.launch.supervise import presence
 
 STATES = ("done", "running", "queued", "failed", "to do")
@@ -103,19 +103,6 @@ def in_words(states: Counter[str]) -> str:
     return ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
 
 
-def settled_failures(homes: Iterable[Path]) -> int:
-    """Return how many launches of these points failed whose run was complete later."""
-    settled = 0
-    for folders in (folders for home in homes for folders in files.runs(home).values()):
-        failed = 0
-        for folder in folders:
-            if files.outcome(folder):
-                settled, failed = settled + failed, 0
-            else:
-                failed += 1
-    return settled
-
-
 def under_way(homes: Iterable[Path], now: float) -> list[str]:
     """Return a line for each run in progress: how far it has come. now: seconds since the epoch."""
     folders = sorted(folder for home in homes for folder in home.glob("r*") if presence.is_on(folder))
@@ -135,7 +122,7 @@ def _progress(folder: Path, now: float) -> str:
 
 
 def main() -> int:
-    """Print the table, the runs in progress, the settled failures, and the jobs in the queue."""
+    """Print the table, the runs in progress, and the jobs in the queue."""
     parser = argparse.ArgumentParser(prog="python -m train.launch.status", description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, nargs="?", default=Path("results"))
     results = parser.parse_args().results
@@ -148,8 +135,6 @@ def main() -> int:
     console.print(table(by_point))
     for line in under_way(by_point, time.time()):
         console.print(line, highlight=False, markup=False)
-    if settled := settled_failures(by_point):
-        console.print(f"{counted(settled, 'earlier failure')}, of runs that are done since", highlight=False)
     for job in submitted:
         if job.job_id in queue:
             queued = queue[job.job_id]

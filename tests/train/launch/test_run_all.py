@@ -73,8 +73,8 @@ def test_no_launch_is_made_with_code_that_changed_since_the_command_began(runs, 
     monkeypatch.setattr(files, "source_files", lambda: begun)
     with pytest.raises(ConfigError, match=r"^train/worker\.py: changed since this command began\. What was measured"):
         run_all(runs)
-    assert len(records(tmp_path)) == len(files.generations(runs[0].home, 0)) == 1
-    assert files.generations(runs[1].home, 0) == []
+    assert len(records(tmp_path)) == len(files.runs(runs[0].home)[0]) == 1
+    assert files.runs(runs[1].home) == {}
 
 
 def test_a_launch_records_when_its_rounds_had_to_end_and_the_command_that_the_user_typed(runs, monkeypatch):

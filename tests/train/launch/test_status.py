@@ -5,11 +5,10 @@ import pytest
 from rich.console import Console
 
 from record import ledger, protocol
-from record.schema import Failure
 from tests.helpers.run_records import make_record, save
 from train.launch.batch import Submission
 from train.launch.launchers.base import QueuedJob
-from train.launch.status import STATES, counts, settled_failures, state_of, table, under_way
+from train.launch.status import STATES, counts, state_of, table, under_way
 from train.launch.supervise import presence
 
 
@@ -74,14 +73,6 @@ def test_no_state_falls_away_on_a_narrow_terminal_and_names_are_folded(columns):
     if columns == 160:
         assert f"0a1b2c3d  {row}" in lines[1]
         assert lines[-1].split()[:3] == ["all", "12", "done,"]
-
-
-def test_failures_of_runs_that_are_complete_are_counted_apart(tmp_path):
-    failed = make_record(nodes=1, failure=Failure("out of memory", 0, "n1", "build"))
-    home = save(failed, tmp_path).parent.parent
-    assert settled_failures([home]) == 0
-    save(make_record(nodes=1, generation=2), tmp_path).parent.rename(home / "r0.2")
-    assert settled_failures([home]) == 1
 
 
 def test_a_run_of_a_launcher_at_work_is_running(tmp_path):  # its progress: tests/end_to_end/test_epochs.py

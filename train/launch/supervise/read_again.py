@@ -63,9 +63,9 @@ def _read_again(run: Run) -> bool:
 
 def _newest(run: Run) -> RunRecord | None:
     """Return the newest readable record of a launch."""
-    for generation in reversed(files.generations(run.home, run.repeat)):
+    for folder in reversed(files.runs(run.home).get(run.repeat, [])):
         try:
-            return load(files.run_folder(run.home, run.repeat, generation) / RECORD_NAME)
+            return load(folder / RECORD_NAME)
         except RecordError:
             continue
     return None
