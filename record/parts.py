@@ -164,7 +164,7 @@ def _extend(values: dict[str, Any], content: bytes) -> int:
     return read_bytes
 
 
-def loads(content: bytes) -> RankPart:
+def decoded_part(content: bytes) -> RankPart:
     """Return the part in a file's content, as `read_part` does."""
     values: dict[str, Any] = {}
     _extend(values, content)
@@ -176,7 +176,7 @@ def read_part(path: Path) -> RankPart:
     return PartReader(path).read()
 
 
-def read(folder: Path) -> list[RankPart]:
+def read_parts(folder: Path) -> list[RankPart]:
     """Return the part of each rank in the run folder, by rank. Raises OSError."""
     return [*by_file(folder).values()]
 

@@ -99,10 +99,10 @@ def write_assignment(folder: Path, assignment: Assignment) -> None:
 
 def read_assignment(folder: Path) -> Assignment:
     """Return the assignment in the run folder. Raises OSError, or ValueError if it is damaged."""
-    return loads(bounded.read(assignment_path(folder)))
+    return decoded_assignment(bounded.read(assignment_path(folder)))
 
 
-def loads(text: bytes) -> Assignment:
+def decoded_assignment(text: bytes) -> Assignment:
     """Return the assignment in the text of its file. Raises ValueError if it is damaged."""
     return msgspec.json.decode(bounded.check_json(text), type=Assignment)
 

@@ -13,7 +13,7 @@ Status = Literal["measured", "not run", "failed", "submitted"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExperimentOutcome:
     """The outcome of one experiment of the report, and why."""
 
     experiment: str
@@ -31,25 +31,27 @@ class Reproduction:
     """All experiments of one report."""
 
     report: str
-    outcomes: list[Outcome]
+    outcomes: list[ExperimentOutcome]
 
 
-def path(results: Path, report: str) -> Path:
+def reproduction_path(results: Path, report: str) -> Path:
     """Return the file of a reproduction: beside its records."""
     return results / f"reproduce-{report}.json"
 
 
-def write(reproduction: Reproduction, results: Path) -> Path:
+def write_reproduction(reproduction: Reproduction, results: Path) -> Path:
     """Write the outcome beside the records; returns its path. A later reproduction replaces it, but not the records."""
-    file = path(results, reproduction.report)
+    file = reproduction_path(results, reproduction.report)
     results.mkdir(parents=True, exist_ok=True)
     files.write_whole(file, msgspec.json.format(msgspec.json.encode(reproduction), indent=1) + b"\n")
     return file
 
 
-def read(results: Path, report: str) -> Reproduction | None:
+def read_reproduction(results: Path, report: str) -> Reproduction | None:
     """Return the last reproduction of a report; None if none can be read."""
     try:
-        return msgspec.json.decode(bounded.check_json(bounded.read(path(results, report))), type=Reproduction)
+        return msgspec.json.decode(
+            bounded.check_json(bounded.read(reproduction_path(results, report))), type=Reproduction
+        )
     except (OSError, ValueError):
         return None

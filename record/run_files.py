@@ -21,7 +21,7 @@ from typing import BinaryIO
 
 from common import bounded_files as bounded
 from record.kit import ROOT
-from record.schema import RECORD_NAME, Outcome, RecordError, load_outcome
+from record.schema import RECORD_NAME, RecordError, RunOutcome, load_outcome
 
 # The code that ranks run. Not conf/: a rank gets its configuration from the launcher.
 FOLDERS = ("train", "record", "common")
@@ -66,10 +66,10 @@ def runs(point: Path) -> dict[int, list[Path]]:
     return {repeat: [run_folder(point, *numbers) for numbers in group] for repeat, group in by_repeat}
 
 
-_complete: dict[Path, Outcome] = {}  # of this process, by the folder of the run: a record is never replaced
+_complete: dict[Path, RunOutcome] = {}  # of this process, by the folder of the run: a record is never replaced
 
 
-def outcome(run: Path) -> Outcome | None:
+def outcome(run: Path) -> RunOutcome | None:
     """Return the outcome of the run in a folder if its record is complete, else None. That record is read once."""
     if known := _complete.get(run):
         return known
@@ -88,7 +88,7 @@ def completed(point: Path) -> dict[int, list[Path]]:
     return {repeat: folders for repeat, folders in complete.items() if folders}
 
 
-def outcomes(point: Path) -> dict[int, Outcome]:
+def outcomes(point: Path) -> dict[int, RunOutcome]:
     """Return the outcome of the newest complete run of each repeat of a point."""
     return {repeat: _complete[folders[0]] for repeat, folders in completed(point).items()}
 

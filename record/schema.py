@@ -430,7 +430,7 @@ class _Version(msgspec.Struct):
     kit_version: str = ""
 
 
-class Outcome(_Version, kw_only=True):
+class RunOutcome(_Version, kw_only=True):
     """The few fields of a record by which launches are planned and counted: reading them skips the others."""
 
     status: Literal["complete", "failed"]
@@ -441,7 +441,7 @@ class Outcome(_Version, kw_only=True):
 
 
 _version_decoder, _decoder = msgspec.json.Decoder(_Version), msgspec.json.Decoder(RunRecord)
-_outcome_decoder = msgspec.json.Decoder(Outcome)
+_outcome_decoder = msgspec.json.Decoder(RunOutcome)
 
 
 def json_schema() -> dict[str, Any]:
@@ -518,7 +518,7 @@ def _check_digest(text: bytes, sha256: str, where: str) -> None:
         raise RecordError(f"{where}: its content does not match its sha256: edited after it was written")
 
 
-def load_outcome(path: Path) -> Outcome:
+def load_outcome(path: Path) -> RunOutcome:
     """Return the outcome of the record in the file `path`. Raises RecordError if it cannot be read or trusted."""
     text = read(path)
     try:

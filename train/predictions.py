@@ -74,7 +74,7 @@ def _table(rows: Sequence[Sequence[object]]) -> bytes:
     return text.getvalue().encode()
 
 
-def write(folder: Path, predictions: Predictions) -> dict[str, str]:
+def write_predictions(folder: Path, predictions: Predictions) -> dict[str, str]:
     """Write the files into `folder`; return the SHA-256 of each by its name, none without answers. Raises OSError."""
 
     def name(label: int) -> object:
@@ -99,7 +99,7 @@ def write(folder: Path, predictions: Predictions) -> dict[str, str]:
     return {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
 
 
-def read(path: Path) -> Iterator[dict[str, str]]:
+def read_rows(path: Path) -> Iterator[dict[str, str]]:
     """Yield the rows of a file of `write`, by the names of their columns. Raises OSError."""
     with path.open(newline="") as file:
         yield from csv.DictReader(file)

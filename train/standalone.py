@@ -29,14 +29,14 @@ from train.transport.rendezvous import Secret
 
 
 @dataclass(frozen=True)
-class Run:
+class AnnouncedRun:
     """The run that rank 0 announces when all ranks have joined."""
 
     folder: str
     identity: dict[str, Any]  # as `record.parts.assemble` takes it
 
 
-def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -> Run:
+def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -> AnnouncedRun:
     """Return the next repeat of the point of this configuration, with its folder. Raises OSError.
 
     sweep: the keys that the experiment sweeps.
@@ -47,7 +47,7 @@ def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -
     repeat = next(number for number in itertools.count() if number not in complete)
     folder, generation = files.new_run(home, repeat)
     Secret(protocol.secret_folder(folder)).create()
-    return Run(
+    return AnnouncedRun(
         str(folder.resolve()),
         {
             "experiment": config.experiment,
@@ -70,7 +70,7 @@ class Standalone:
     def __init__(self, part: PartWriter, clock: PhaseClock, overrides: Sequence[str]) -> None:
         """Write nothing yet: before the ranks have joined there is no folder."""
         self._part, self._clock, self._overrides = part, clock, overrides
-        self._run: Run | None = None
+        self._run: AnnouncedRun | None = None
 
     @property
     def folder(self) -> Path | None:
@@ -79,10 +79,10 @@ class Standalone:
 
     def agree_on_folder(self, config: RunConfig, sweep: Sequence[str], distribution: Distribution) -> None:
         """Agree on the run folder, and append this rank's part there. Every rank calls this once all have joined."""
-        runs = [run for run in distribution.gather(self._run, Run | None) if run]
+        runs = [run for run in distribution.gather(self._run, AnnouncedRun | None) if run]
         if not runs:
             created = new_run(config, sweep, self._overrides) if distribution.rank == 0 else None
-            runs = [run for run in distribution.gather(created, Run | None) if run]
+            runs = [run for run in distribution.gather(created, AnnouncedRun | None) if run]
         if self._run:
             return
         folder, rank = Path(runs[0].folder), distribution.rank
@@ -104,7 +104,7 @@ class Standalone:
         failure: the reason, if no rank reports one.
         """
         if self._run:
-            all_parts = parts.read(Path(self._run.folder))
+            all_parts = parts.read_parts(Path(self._run.folder))
             first = parts.first_failure(all_parts)
             with suppress(FileExistsError):
                 self._write(all_parts, self._clock.elapsed_s(), first or failure)

@@ -214,7 +214,7 @@ class Worker:
             print(f"note: {note}", flush=True)
         folder = task.folder or (self._standalone and self._standalone.folder)
         if answers and folder and ranks.rank == 0:
-            self._part.add(attachments=predictions.write(folder, answers))
+            self._part.add(attachments=predictions.write_predictions(folder, answers))
 
     def _key(self) -> bytes:
         """Return the secret of the job. Raises OSError."""

@@ -337,7 +337,7 @@ class Scope:
 
 def report_scope(report: str, published: pd.DataFrame, results: Path) -> Scope:
     """Return the scope of a report: experiments with numbers of it, and those that reproduce it."""
-    reproduced = reproduction.read(results, report)
+    reproduced = reproduction.read_reproduction(results, report)
     experiments = set(published.loc[published["report"].eq(report), "experiment"]) - {""}
     outcomes = reproduced.outcomes if reproduced else []
     return Scope(report, frozenset(experiments | {outcome.experiment for outcome in outcomes}), reproduced)

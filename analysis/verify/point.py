@@ -64,7 +64,7 @@ class Point:
     def assignment(self, run: str) -> protocol.Assignment | None:
         """Return the assignment of a run; None if it is missing or damaged."""
         try:
-            return protocol.loads(self.read(f"{run}/{ASSIGNMENT}"))
+            return protocol.decoded_assignment(self.read(f"{run}/{ASSIGNMENT}"))
         except (RecordError, ValueError):
             return None
 

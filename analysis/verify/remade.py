@@ -75,9 +75,10 @@ def _older(run: RunRecord) -> str:
 
 def _remade(run: RunRecord, contents: Mapping[str, bytes]) -> RunRecord:
     """Return the record of these files; the record itself says only how its job ended."""
-    assignment = protocol.loads(contents[ASSIGNMENT])
+    assignment = protocol.decoded_assignment(contents[ASSIGNMENT])
     ranks = sorted(
-        (parts.loads(content) for name, content in contents.items() if name != ASSIGNMENT), key=lambda part: part.rank
+        (parts.decoded_part(content) for name, content in contents.items() if name != ASSIGNMENT),
+        key=lambda part: part.rank,
     )
     values = {"config": recorded_config.recorded(assignment.config)}
     config = migrations.migrate(values, run.schema_version)["config"]

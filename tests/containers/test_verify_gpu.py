@@ -13,7 +13,7 @@ from record import schema as record
 from record.schema import GpuState, Usage
 from tests.helpers import GOLDEN
 from tests.helpers.run_records import as_sweep, make_record
-from train.rank.gpus import Gpus, GpuUse
+from train.rank.gpus import GpuUse, InstalledGpus
 
 SMI = (GOLDEN / "nvidia-smi.csv").read_text()
 
@@ -83,7 +83,7 @@ def test_the_driver_and_the_capability_must_suffice_and_an_exchange_needs_two_gp
     gpu = Gpu(0, "GPU-1", "Tesla P100", "550.54.15", 2**34, GpuUse(None, None))
     state = GpuState("Tesla P100", "550.54.15", None, None, None, None, "6.0")
     monkeypatch.setattr(verify_gpu, "host_gpus", lambda: [gpu])
-    monkeypatch.setattr(verify_gpu.gpus, "query", lambda: Gpus([state]))
+    monkeypatch.setattr(verify_gpu.gpus, "query", lambda: InstalledGpus([state]))
     assert verify_gpu.driver("") == "1 x Tesla P100, 16 GiB; compute capability 6.0; driver 550.54.15"
     with pytest.raises(Skipped, match="one GPU: an exchange needs two"):
         verify_gpu.gpu_count()

@@ -127,7 +127,7 @@ def test_make_measures_a_curve_and_names_a_rank_that_waits_with_its_cores(tmp_pa
 
 def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
     # Rank 1 waits at its first window until the loops run: on a busy machine they need seconds to start.
-    hold = Hold(tmp_path / "patch", "train.rank.counters.read", after=0, ranks=[1], changes=ROUNDS)
+    hold = Hold(tmp_path / "patch", "train.rank.counters.read_counters", after=0, ranks=[1], changes=ROUNDS)
     launcher = start(*command(tmp_path, *TINY, "batch_per_rank=256"), variables=hold.variables)
     wait_for(hold.holds)
     core = str(sorted(os.sched_getaffinity(0))[1])

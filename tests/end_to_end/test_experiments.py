@@ -42,7 +42,7 @@ def test_what_can_run_of_a_report_is_measured_and_what_cannot_is_named(tmp_path:
     output = succeed(*command)
     (record,) = records(tmp_path)
     assert (record.experiment, record.status, len(record.ranks[0].step_times_s)) == ("fixed_work", "complete", 16)
-    outcomes = {row.experiment: row for row in reproduction.read(tmp_path, "000").outcomes}
+    outcomes = {row.experiment: row for row in reproduction.read_reproduction(tmp_path, "000").outcomes}
     assert (outcomes["fixed_work"].status, outcomes["cifar10"].status) == ("measured", "not run")
     assert len(outcomes) == 2
     assert f"cannot run here: cifar10: {outcomes['cifar10'].why}" in output

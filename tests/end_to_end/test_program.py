@@ -28,7 +28,7 @@ from tests.helpers.kit import (
 from tests.helpers.needs import needs
 from tests.helpers.targets import launch_command
 from train.config import quoted
-from train.config.program_config import Program
+from train.config.program_config import ProgramConfig
 
 pytestmark = pytest.mark.end_to_end
 
@@ -284,7 +284,7 @@ def settings(tmp_path_factory):
 
 def confirmed(command, rate):
     """Return the setting that confirms a number that is the same for each rank, of weak scaling."""
-    settings = Program(name="", command=command, rate=rate, scaling="weak")
+    settings = ProgramConfig(name="", command=command, rate=rate, scaling="weak")
     return f"program.confirmed={clock.confirmation(vars(settings), 'RATE')}"
 
 

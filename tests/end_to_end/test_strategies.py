@@ -83,7 +83,10 @@ def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
 
 def test_a_parameter_server_that_hangs_between_steps_is_named(tmp_path: Path):
     """No step is running: the failing code holds the only references to the variables on the server."""
-    results, hold = tmp_path / "results", Hold(tmp_path / "patch", "train.rank.counters.read", after=0, ranks=[1])
+    results, hold = (
+        tmp_path / "results",
+        Hold(tmp_path / "patch", "train.rank.counters.read_counters", after=0, ranks=[1]),
+    )
     overrides = ("experiment=strategies", *QUICK, "distribution.servers=2", "nodes=2", f"results={results}")
     child = start(*LAUNCH, "--only=tiny-nodes2-ps", *overrides, variables=hold.variables | PROXY)
     wait_for(hold.holds)

@@ -81,7 +81,7 @@ def rounds(count: int) -> dict[str, str]:
 
 
 # The change with which all rounds count, however busy the machine is: without the kernel's counts.
-UNCOUNTED = {"train.rank.counters.read": "def changed(read):\n    return lambda meter: None\n"}
+UNCOUNTED = {"train.rank.counters.read_counters": "def changed(read):\n    return lambda meter: None\n"}
 
 
 class Hold:

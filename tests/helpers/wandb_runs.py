@@ -6,9 +6,9 @@ from typing import Any
 
 from record.schema import Epoch, Rank, RunRecord, dumps
 from tests.helpers.bare_record import bare_record
-from train.config.tracking import Tracking
+from train.config.tracking import TrackingConfig
 
-WANDB = Tracking(name="wandb", project="scaling", entity=None, sync=False)
+WANDB = TrackingConfig(name="wandb", project="scaling", entity=None, sync=False)
 
 
 def rank(number: int, step_times_s: list[float], timed_s: float) -> Rank:

@@ -34,19 +34,19 @@ def test_examples_are_few_and_from_all_over_the_validation_part():
 def test_the_files_hold_what_was_counted_and_are_named_with_their_digests(tmp_path):
     result = Predictions.empty(2, ("cat", "dog"))
     result.add(*batch([0, 0, 1], [0, 1, 1]))
-    written = predictions.write(tmp_path, result)
+    written = predictions.write_predictions(tmp_path, result)
     assert sorted(written) == ["confusion.csv", "example-0.png", "examples.csv"]
     for name, digest in written.items():
         assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == digest
-    assert list(predictions.read(tmp_path / "confusion.csv")) == [
+    assert list(predictions.read_rows(tmp_path / "confusion.csv")) == [
         {"label": "cat", "predicted": "cat", "count": "1"},
         {"label": "cat", "predicted": "dog", "count": "1"},
         {"label": "dog", "predicted": "dog", "count": "1"},
     ]
-    [example] = predictions.read(tmp_path / "examples.csv")
+    [example] = predictions.read_rows(tmp_path / "examples.csv")
     assert example == {"image": "example-0.png", "label": "cat", "predicted": "cat", "probability": "0.7500"}
 
 
 def test_no_prediction_leaves_no_file(tmp_path):
-    assert predictions.write(tmp_path, Predictions.empty(2)) == {}
+    assert predictions.write_predictions(tmp_path, Predictions.empty(2)) == {}
     assert list(tmp_path.iterdir()) == []

@@ -119,13 +119,13 @@ def _measure(message: tf.Tensor, count: int | None, context: Context) -> tuple[l
     warm_up = _times(message, 1 if count else sweep.warm_up, distribution)
     count = count or timed_count(max(distribution.gather(warm_up[-1], float)), sweep)
     clock.announce("timed")
-    reading = counters.read(context.meter)
+    reading = counters.read_counters(context.meter)
     distribution.barrier()
     clock.enter("timed")
     times = _times(message, count, distribution)
     distribution.barrier()
     clock.enter("evaluate")
-    return times, counters.since(reading, context.meter)
+    return times, counters.counted_since(reading, context.meter)
 
 
 def _check(message: tf.Tensor, distribution: Distribution) -> None:

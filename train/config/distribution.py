@@ -56,7 +56,7 @@ BACKENDS: Mapping[str, Needs] = {
 
 
 @dataclass(frozen=True)
-class Distribution:
+class DistributionConfig:
     """The backend that joins the ranks, how they exchange gradients, and Horovod's settings."""
 
     # mwms: TensorFlow's MultiWorkerMirroredStrategy; ps: its ParameterServerStrategy; ps_cpu: one process with a tower

@@ -25,7 +25,7 @@ def check_hosts(hosts: tuple[str, ...]) -> None:
 
 
 @dataclass(frozen=True)
-class Launcher:
+class LauncherConfig:
     """The launcher of the ranks. train/launch checks its requirements on the other values."""
 
     name: str
@@ -57,7 +57,7 @@ class Launcher:
 
 
 @dataclass(frozen=True)
-class Container:
+class ContainerConfig:
     """The container of the ranks: on one machine one container for the whole job, across hosts one for each rank."""
 
     name: str = field(metadata=allow(names=("none", "docker", "podman", "singularity")))
@@ -82,7 +82,7 @@ def default_image(engine: str, device: str, mpi_home: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class System:
+class SystemConfig:
     """The machine: the resources of a node, and the settings that its batch system requires."""
 
     name: str

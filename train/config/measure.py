@@ -9,7 +9,7 @@ from train.config.checks import allow
 
 
 @dataclass(frozen=True)
-class Measure:
+class MeasureConfig:
     """The measurement protocol: the steps of a launch, and the number of launches."""
 
     name: str

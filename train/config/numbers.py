@@ -53,7 +53,7 @@ class NumberError(ValueError):
 
 
 @dataclass(frozen=True)
-class Quantity:
+class PrintedQuantity:
     """A number with its unit.
 
     Attributes:
@@ -115,7 +115,7 @@ def tokens(row: str) -> list[re.Match[str]]:
     return list(_TOKEN.finditer(row))
 
 
-def quantity(row: str, start: int, end: int, matched: tuple[int, int], decimal: str | None = None) -> Quantity:
+def quantity(row: str, start: int, end: int, matched: tuple[int, int], decimal: str | None = None) -> PrintedQuantity:
     """Return the number at row[start:end], whole and with its unit. Raises NumberError.
 
     matched: the span of the whole pattern: what it matched beside the number, and a space divides from it, is no part
@@ -138,11 +138,11 @@ def quantity(row: str, start: int, end: int, matched: tuple[int, int], decimal: 
         raise NumberError(f"'{whole}' is not a number, in '{line}'")
     if token["compound"] or token["clock"]:
         value = _compound(text) if token["compound"] else _clock(text)
-        return Quantity(value, "s", "time", counts_steps=True, each="", start=start, text=text)
+        return PrintedQuantity(value, "s", "time", counts_steps=True, each="", start=start, text=text)
     return _with_unit(_number(text, line, decimal), text, row, token)
 
 
-def _with_unit(value: float, text: str, row: str, token: re.Match[str]) -> Quantity:
+def _with_unit(value: float, text: str, row: str, token: re.Match[str]) -> PrintedQuantity:
     """Return a number with the unit after it, else the one in brackets before it. Raises NumberError."""
     unit = ""
     if after := _UNIT.match(row, token.end()):
@@ -157,9 +157,9 @@ def _with_unit(value: float, text: str, row: str, token: re.Match[str]) -> Quant
         raise NumberError(f"{text} {unit} is neither a rate nor a time, in '{row.strip()}'; match another number")
     work = words[-1 if kind == "cost" else 0].lower().removesuffix("s") if words else ""
     if kind == "time":
-        return Quantity(value * _SECONDS[words[0]], "s", kind, True, each, token.start(), text)
+        return PrintedQuantity(value * _SECONDS[words[0]], "s", kind, True, each, token.start(), text)
     counts_steps = kind != "other" and work in _STEPS
-    return Quantity(value, "/".join(words), kind, counts_steps, each, token.start(), text)
+    return PrintedQuantity(value, "/".join(words), kind, counts_steps, each, token.start(), text)
 
 
 def _compound(text: str) -> float:

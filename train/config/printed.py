@@ -15,7 +15,7 @@ from typing import Any
 from common import logs
 from record.schema import PrintedRate
 from train.config import numbers
-from train.config.numbers import NumberError, Quantity
+from train.config.numbers import NumberError, PrintedQuantity
 
 PICKS: dict[str, Callable[[Sequence[float]], float]] = {
     "last": lambda rates: rates[-1],
@@ -146,7 +146,7 @@ def _matches(text: str, reading: Reading, asks: bool = True) -> list[_PrintedNum
     return printed
 
 
-def _rate(quantity: Quantity, line: str, reading: Reading, asks: bool) -> _PrintedNumber:
+def _rate(quantity: PrintedQuantity, line: str, reading: Reading, asks: bool) -> _PrintedNumber:
     """Return a rate, from a number of work per time, of time per work, or without a unit."""
     number = f"{quantity.value:g} {quantity.unit}".strip()
     if quantity.kind == "time":
@@ -181,7 +181,7 @@ def _whose(line: str, each: str, reading: Reading, asks: bool) -> str:
     )
 
 
-def _time(quantity: Quantity, line: str, reading: Reading, asks: bool) -> _PrintedNumber:
+def _time(quantity: PrintedQuantity, line: str, reading: Reading, asks: bool) -> _PrintedNumber:
     """Return the rate of a number that is the time of a step or a run, or of a unit of work."""
     if quantity.kind == "rate":
         raise RateError(f"a rate is printed, not a time: {quantity.text} {quantity.unit}, in '{line}'; give RATE=")
@@ -238,7 +238,7 @@ def _known(text: str, reading: Reading) -> tuple[str, list[_PrintedNumber], Read
             value = float(str(speed).partition(" ")[0])
             printed.append(_PrintedNumber(value, "images/s", f"{speed} images/s", f"line {row['line']}"))
         elif step_s := row.get("step_s"):
-            step = Quantity(float(step_s), "s", "time", True, "", 0, step_s)
+            step = PrintedQuantity(float(step_s), "s", "time", True, "", 0, step_s)
             printed.append(_time(step, f"line {row['line']}", reading, asks=False))
     return kind, printed, reading
 

@@ -10,7 +10,7 @@ from train.config.checks import Rule, allow
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramConfig:
     """A user's own command, which the kit starts and whose printed rate it records (docs/program.md)."""
 
     name: str  # stands for a model in tables and figures

@@ -12,12 +12,12 @@ from typing import Any, Self, get_type_hints
 from record.recorded_config import is_measured
 from train.config.allreduce import AllreduceSweep
 from train.config.checks import LeftOut, Rule, allow, check, check_section
-from train.config.distribution import Distribution
-from train.config.machine import Container, Launcher, System, default_image
-from train.config.measure import LaunchPlan, Measure
-from train.config.program_config import Program
-from train.config.tracking import Tracking
-from train.config.training import Dataset, Model, Optimizer
+from train.config.distribution import DistributionConfig
+from train.config.machine import ContainerConfig, LauncherConfig, SystemConfig, default_image
+from train.config.measure import LaunchPlan, MeasureConfig
+from train.config.program_config import ProgramConfig
+from train.config.tracking import TrackingConfig
+from train.config.training import DatasetConfig, ModelConfig, OptimizerConfig
 from train.models.applications import PRETRAINED
 
 STATED_ROLES = ("base", "control", "point")  # those that the file of an experiment can give an arm
@@ -37,15 +37,15 @@ class RunConfig:
     """One run of one point of an experiment."""
 
     experiment: str
-    model: Model
-    dataset: Dataset
-    optimizer: Optimizer
-    distribution: Distribution
-    measure: Measure
-    tracking: Tracking
-    launcher: Launcher
-    container: Container
-    system: System
+    model: ModelConfig
+    dataset: DatasetConfig
+    optimizer: OptimizerConfig
+    distribution: DistributionConfig
+    measure: MeasureConfig
+    tracking: TrackingConfig
+    launcher: LauncherConfig
+    container: ContainerConfig
+    system: SystemConfig
     device: str = field(metadata=allow(names=("cpu", "gpu")))
     precision: str = field(metadata=allow(names=("fp32", "bf16", "fp16")))
     nodes: int = field(metadata=allow(minimum=1))
@@ -63,7 +63,7 @@ class RunConfig:
     # Keys that the kit derived from others.
     derived: tuple[str, ...] = ()
     allreduce_sweep: AllreduceSweep | None = None  # null: the run trains
-    program: Program | None = None  # null: the kit's own training; else the user's command
+    program: ProgramConfig | None = None  # null: the kit's own training; else the user's command
     launch: LaunchPlan = field(default_factory=LaunchPlan)  # not from conf/: the launcher's plan
 
     @property

@@ -6,7 +6,7 @@ from train.config.checks import allow
 
 
 @dataclass(frozen=True)
-class Tracking:
+class TrackingConfig:
     """The destination of mirrored records, and which runs are logged while they are in progress."""
 
     name: str = field(metadata=allow(names=("wandb", "none")))

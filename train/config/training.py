@@ -9,7 +9,7 @@ from train.models import MODELS
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelConfig:
     """A network, and the sizes that estimates of memory and traffic need."""
 
     name: str = field(metadata=allow(names=tuple(sorted(MODELS))))
@@ -21,7 +21,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Augmentation:
+class AugmentationConfig:
     """How training images are varied. Each amount is a maximum; each sample draws uniformly up to it."""
 
     flip: bool = False  # left to right, with probability 1/2
@@ -36,7 +36,7 @@ class Augmentation:
 
 
 @dataclass(frozen=True)
-class Dataset:
+class DatasetConfig:
     """The data that the ranks read."""
 
     name: str
@@ -53,7 +53,7 @@ class Dataset:
     data_dir: str | None = None
     # skip: damaged samples are counted and named in the record
     on_damaged: str = field(default="skip", metadata=allow(names=("skip", "error")))
-    augmentation: Augmentation | None = None  # of the training images; null: none
+    augmentation: AugmentationConfig | None = None  # of the training images; null: none
 
     def rules(self) -> Iterator[Rule]:
         """Yield that a dataset in files has a folder."""
@@ -71,7 +71,7 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class Optimizer:
+class OptimizerConfig:
     """The loss and the update rule, with the usual measures against the effects of large batches.
 
     The learning rate of a job is learning_rate, scaled with its ranks and backward passes by learning_rate_scaling

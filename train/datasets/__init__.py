@@ -36,19 +36,19 @@ class Data(Protocol):
         """Read the share of rank `rank` of `ranks` from now on; the batch per rank stays the same."""
 
 
-class Builder(Protocol):
+class DatasetBuilder(Protocol):
     """Opens one dataset for one rank; TensorFlow is imported when it is called, not before."""
 
     def __call__(self, config: RunConfig, rank: int) -> Data:
         """Return the data of this rank. Raises ConfigError if there is not enough of it for that many ranks."""
 
 
-def find(folders: Iterable[str]) -> dict[str, Builder]:
+def find(folders: Iterable[str]) -> dict[str, DatasetBuilder]:
     """Return all datasets of the files in `folders`, the path of this package."""
-    datasets: dict[str, Builder] = {}
+    datasets: dict[str, DatasetBuilder] = {}
     for file in pkgutil.iter_modules(folders):
         datasets |= importlib.import_module(f"{__name__}.{file.name}").DATASETS
     return datasets
 
 
-DATASETS: dict[str, Builder] = find(__path__)
+DATASETS: dict[str, DatasetBuilder] = find(__path__)

@@ -34,7 +34,7 @@ _HEADER_BYTES, _FRAME_BYTES = 12, 16
 
 
 @dataclass(frozen=True)
-class Records:
+class RecordOffsets:
     """The offsets of the records in some TFRecord files."""
 
     paths: list[Path]
@@ -82,12 +82,12 @@ def _shards(root: Path, part: str) -> dict[int, Path]:
     return shards
 
 
-def _find_records(config: RunConfig, root: Path, part: str) -> Records:
+def _find_records(config: RunConfig, root: Path, part: str) -> RecordOffsets:
     """Return all complete records of a part, with notes on missing and truncated files. Raises ConfigError."""
     shards = _shards(root, part)
     if not shards:
         note = reader.damage_note(config, f"{root}: no {part} files")
-        return Records([], np.zeros(0, np.int64), np.zeros(0, np.int64), [note], damaged=1)
+        return RecordOffsets([], np.zeros(0, np.int64), np.zeros(0, np.int64), [note], damaged=1)
     notes = []
     total = int(next(iter(shards.values())).name[-5:])
     missing = [f"{part}-{number:05}-of-{total:05}" for number in range(total) if number not in shards]
@@ -109,7 +109,9 @@ def _find_records(config: RunConfig, root: Path, part: str) -> Records:
         damage = f"{len(short)} {part} files cut short: {listed(short)}"
         notes.append(reader.damage_note(config, damage))
     counts = np.array([len(begins) for begins, _ in contents], np.int64)
-    return Records(paths, counts, np.concatenate([begins for begins, _ in contents]), notes, len(missing) + len(short))
+    return RecordOffsets(
+        paths, counts, np.concatenate([begins for begins, _ in contents]), notes, len(missing) + len(short)
+    )
 
 
 def _read(path: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
@@ -134,7 +136,7 @@ def _parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return example[_IMAGE], example[_LABEL]
 
 
-def _check_first_records(config: RunConfig, records: Records) -> None:
+def _check_first_records(config: RunConfig, records: RecordOffsets) -> None:
     """Raise ConfigError if the first record of a file shows that this is another kind of dataset."""
     import tensorflow as tf
 
@@ -165,7 +167,7 @@ def _check_record(config: RunConfig, path: Path, record: bytes) -> None:
         )
 
 
-def _part(config: RunConfig, records: Records, *, training: bool) -> reader.DatasetSplit:
+def _part(config: RunConfig, records: RecordOffsets, *, training: bool) -> reader.DatasetSplit:
     import tensorflow as tf
 
     make, classes = image_ops.decoder(config, training=training), config.dataset.classes

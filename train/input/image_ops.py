@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from train.config.schema import RunConfig
-from train.config.training import Augmentation
+from train.config.training import AugmentationConfig
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -33,7 +33,7 @@ def _column(numbers: tf.Tensor, name: str) -> tf.Tensor:
     return numbers[..., DRAWS.index(name)]
 
 
-def transforms(numbers: tf.Tensor, settings: Augmentation, height: int, width: int) -> tf.Tensor:
+def transforms(numbers: tf.Tensor, settings: AugmentationConfig, height: int, width: int) -> tf.Tensor:
     """Return affine maps from output to source pixels about the centre, (..., 8), for ImageProjectiveTransformV3.
 
     The source of (x, y) is (a0 x + a1 y + a2, b0 x + b1 y + b2). Zoomed in by z, neighbours are 1/z source pixels
@@ -55,7 +55,7 @@ def transforms(numbers: tf.Tensor, settings: Augmentation, height: int, width: i
     return tf.stack([cosine, -sine, from_x, sine, cosine, from_y, zero, zero], axis=-1)
 
 
-def augment(image: tf.Tensor, numbers: tf.Tensor, settings: Augmentation) -> tf.Tensor:
+def augment(image: tf.Tensor, numbers: tf.Tensor, settings: AugmentationConfig) -> tf.Tensor:
     """Return the image (height, width, channels), float32, flipped, shifted, zoomed and rotated, in the same shape."""
     import tensorflow as tf
 
@@ -100,7 +100,7 @@ Window = Callable[["tf.Tensor", "tf.Tensor"], "tf.Tensor"]  # (height, width) ->
 CENTRAL_FRACTION = 0.875  # of the shorter side: the crop of ImageNet's evaluation (224 of 256)
 
 
-def read(encoded: tf.Tensor, size: int, channels: int, window_of: Window | None = None) -> tf.Tensor:
+def read_image(encoded: tf.Tensor, size: int, channels: int, window_of: Window | None = None) -> tf.Tensor:
     """Return the window of a JPEG or PNG image that `window_of` computes, or all of it, stretched.
 
     Its shape is (size, size, channels), float32, 0 to 255. A JPEG is decoded at the smallest scale of 1, 1/2, 1/4, 1/8
@@ -150,7 +150,9 @@ def decoder(config: RunConfig, *, training: bool) -> Callable[[tf.Tensor, tf.Ten
     size, channels, augmentation = config.model.image_size, config.dataset.channels, config.dataset.augmentation
     smallest_area = augmentation.crop_area_fraction if augmentation else 1.0
     if smallest_area == 1.0:
-        return lambda encoded, numbers: read(encoded, size, channels)
+        return lambda encoded, numbers: read_image(encoded, size, channels)
     if training:
-        return lambda encoded, numbers: read(encoded, size, channels, partial(crop_window, numbers, smallest_area))
-    return lambda encoded, numbers: read(encoded, size, channels, central_window)
+        return lambda encoded, numbers: read_image(
+            encoded, size, channels, partial(crop_window, numbers, smallest_area)
+        )
+    return lambda encoded, numbers: read_image(encoded, size, channels, central_window)

@@ -124,7 +124,7 @@ class Submission:
     runs: dict[str, list[int]]  # the folder of each point that it measures -> the repeats that it will make
 
 
-def read(results: Path, launcher: str) -> list[Submission]:
+def read_submissions(results: Path, launcher: str) -> list[Submission]:
     """Return every job that a launcher submitted for records below `results`; warns of files that are no job."""
     jobs = []
     for path in sorted(results.glob(f"*/{launcher}/*.json")):
@@ -188,7 +188,7 @@ def _show_cost(planned: Sequence[PlannedJob], durations: Durations, launcher: Ba
 
 def _refuse_duplicates(to_do: Sequence[Run], launcher: BatchLauncher) -> None:
     results = Path(to_do[0].point.config.results)
-    waiting = states_of_points(read(results, launcher.name), launcher.queue())
+    waiting = states_of_points(read_submissions(results, launcher.name), launcher.queue())
     names = sorted({run.point.name for run in to_do if run.home in waiting})
     if names:
         raise ConfigError(

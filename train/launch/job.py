@@ -12,7 +12,7 @@ from record import protocol
 from record.kit import ROOT
 from record.schema import NodeQuota
 from train.config import identity
-from train.config.machine import Container
+from train.config.machine import ContainerConfig
 from train.config.schema import RunConfig
 from train.rank import environment, placement, process
 
@@ -77,7 +77,7 @@ class Job:
     nodes: Nodes
     exchange: Exchange
     env: dict[str, str] = field(default_factory=dict)  # of every rank, in addition to this process's own
-    container: Container = field(default_factory=lambda: Container("none"))
+    container: ContainerConfig = field(default_factory=lambda: ContainerConfig("none"))
     shared: Shared = field(default_factory=lambda: Shared(ROOT))  # by container and host
     cpu_quota_per_node: float | None = None  # of emulated nodes while they measure, in cores; None: no limit
     separate_networks: bool = False  # each emulated node has its own network
@@ -97,7 +97,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """The end of a launch, as seen from outside. Times in seconds."""
 
     started_at: float  # since the epoch

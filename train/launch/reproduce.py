@@ -23,7 +23,7 @@ from common.printable import printable_output
 from record import reproduction
 from record import run_files as files
 from record.progress import duration
-from record.reproduction import Outcome, Reproduction, Status
+from record.reproduction import ExperimentOutcome, Reproduction, Status
 from train.config import compose
 from train.config.checks import ConfigError
 from train.config.compose import load
@@ -162,7 +162,7 @@ def show(planned: Sequence[Planned], console: Console) -> None:
             console.print(escape(f"left out of {item.part.experiment}: {why}"), highlight=False)
 
 
-def measure(planned: Planned, overrides: Sequence[str], force: bool, console: Console) -> Outcome:
+def measure(planned: Planned, overrides: Sequence[str], force: bool, console: Console) -> ExperimentOutcome:
     """Carry out the plan of an experiment; returns the outcome. Raises Interrupted."""
     if planned.plan is None:
         return outcome(planned)
@@ -179,11 +179,11 @@ def measure(planned: Planned, overrides: Sequence[str], force: bool, console: Co
     return outcome(planned, status, time.monotonic() - began)
 
 
-def outcome(planned: Planned, status: int | None = None, took_s: float = 0.0) -> Outcome:
+def outcome(planned: Planned, status: int | None = None, took_s: float = 0.0) -> ExperimentOutcome:
     """Return the outcome of an experiment. status: of `execute.carry_out`; None if it was not begun."""
     part, launches = planned.part, len(planned.runs)
     if planned.plan is None:
-        return Outcome(part.experiment, part.shows, "not run", planned.why_not)
+        return ExperimentOutcome(part.experiment, part.shows, "not run", planned.why_not)
     missing = len(remaining(planned.runs, force=False)[0])
     count = launches - missing
     submitted = isinstance(planned.plan.launcher, BatchLauncher)
@@ -194,13 +194,15 @@ def outcome(planned: Planned, status: int | None = None, took_s: float = 0.0) ->
         state, why = "measured", ""
     elif status is None:
         state, why = "not run", "interrupted before it"
-    return Outcome(part.experiment, part.shows, state, why, planned.left_out, count, launches, round(took_s, 1))
+    return ExperimentOutcome(
+        part.experiment, part.shows, state, why, planned.left_out, count, launches, round(took_s, 1)
+    )
 
 
 def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str], force: bool, results: Path) -> int:
     """Measure the planned experiments and write their outcomes; returns the exit status: 1 if a launch failed."""
     console = Terminal()
-    outcomes: list[Outcome] = []
+    outcomes: list[ExperimentOutcome] = []
     status = 0
     try:
         for item in planned:
@@ -211,7 +213,7 @@ def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str],
         status = 128 + interruption.signal
         print("interrupted: the same command goes on from here")
     outcomes += [outcome(item) for item in planned[len(outcomes) :]]
-    reproduction.write(Reproduction(report, outcomes), results)
+    reproduction.write_reproduction(Reproduction(report, outcomes), results)
     return status or int(any(result.status == "failed" for result in outcomes))
 
 

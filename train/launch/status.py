@@ -56,7 +56,7 @@ def find_jobs(results: Path) -> tuple[list[Submission], dict[str, QueuedJob]]:
     submitted_jobs: list[Submission] = []
     queue: dict[str, QueuedJob] = {}
     for launcher in LAUNCHERS.values():
-        if isinstance(launcher, BatchLauncher) and (jobs := batch.read(results, launcher.name)):
+        if isinstance(launcher, BatchLauncher) and (jobs := batch.read_submissions(results, launcher.name)):
             submitted_jobs += jobs
             try:
                 queue |= launcher.queue()

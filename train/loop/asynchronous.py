@@ -102,7 +102,7 @@ def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator |
     """Time the steps of all ranks, from before the coordinator gives them out until it has joined them."""
     settings, clock, part = context.config.measure, context.clock, context.part
     clock.announce("timed")
-    reading = counters.read(context.meter)
+    reading = counters.read_counters(context.meter)
     ranks.barrier()
     if coordinator is None:
         clock.enter("timed")
@@ -113,7 +113,7 @@ def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator |
     ranks.barrier()
     clock.enter("evaluate")
     timed = _local_steps(steps, ranks)
-    part.add(step_times_s=timed.step_times_s, timed_cores=counters.since(reading, context.meter))
+    part.add(step_times_s=timed.step_times_s, timed_cores=counters.counted_since(reading, context.meter))
     if context.config.device == "cpu":
         part.add(compute_times_s=timed.compute_times_s)
     roofline.measure(context, ranks)

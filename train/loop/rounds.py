@@ -20,6 +20,7 @@ from train.config.checks import check
 from train.config.schema import RunConfig
 from train.loop import roofline
 from train.loop.learner import Learner
+from train.loop.stopping import is_over
 from train.loop.timed_steps import NotFinite
 from train.loop.windows import ArmSet, Length, WindowRunner
 from train.rank import placement
@@ -270,12 +271,8 @@ def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Leng
             context.part.add(disturbances=[disturbances[number]])
         if not all(rank_report.finite for rank_report in reports):
             raise NotFinite(1 + max(length.timed for length in steps.values()))
-        counting = select(disturbances, config.measure.precision_fraction).counting
-        enough = context.rounds.enough_rounds
-        if enough is not None and len(counting) >= enough:
-            return
-        # All ranks decide alike, by the time of rank 0. Half of the next round may be beyond the end.
-        elapsed_s, first_s = reports[0].elapsed_s, reports[0].began_s
-        last_s = max(end_s(config), first_s + context.rounds.rounds_s)
-        if elapsed_s + (elapsed_s - first_s) / (number + 1) / 2 >= last_s:
+        counting = len(select(disturbances, config.measure.precision_fraction).counting)
+        first_s, task = reports[0].began_s, context.rounds  # all ranks decide alike, by the time of rank 0
+        last_s = max(end_s(config), first_s + task.rounds_s)
+        if is_over(number + 1, counting, task.enough_rounds, first_s, reports[0].elapsed_s, last_s):
             return

@@ -162,7 +162,7 @@ class Length:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _TimedPart:
     """Timed steps on one set of cores."""
 
     window_s: float  # between the barriers around them
@@ -223,7 +223,7 @@ class WindowRunner:
 
         Arms that measure at the same time run a part of the window on the cores of each.
         """
-        parts: list[_Part] = []
+        parts: list[_TimedPart] = []
         for cores in self._context.core_sets if len(arms) > 1 else [None]:
             if cores is not None:
                 placement.move(cores)
@@ -285,7 +285,7 @@ class WindowRunner:
         """Return the arm among these that this rank takes part in."""
         return next((arm for index in arms if (arm := self.arms[index])), None)
 
-    def _measure(self, arms: ArmSet, steps: Length) -> _Part | None:
+    def _measure(self, arms: ArmSet, steps: Length) -> _TimedPart | None:
         """Run steps of this rank's arm among these, between barriers; None if it has none there."""
         arm = self._local_arm(arms)
         self._prepare(arms)
@@ -306,15 +306,15 @@ class WindowRunner:
         self.all_ranks.barrier()
         self.all_ranks.barrier()
 
-    def _timed(self, arm: LocalArm, batches: Batches, steps: int, ranks: AllRanks) -> _Part:
+    def _timed(self, arm: LocalArm, batches: Batches, steps: int, ranks: AllRanks) -> _TimedPart:
         """Run timed steps between two barriers of these ranks: nothing else is between them."""
-        reading = counters.read(self._context.meter)
+        reading = counters.read_counters(self._context.meter)
         ranks.barrier()
         begin = time.perf_counter()
         timed = run_steps(arm.step, batches, steps)
         ranks.barrier()
         window_s = time.perf_counter() - begin
-        return _Part(window_s, timed, counters.since(reading, self._context.meter))
+        return _TimedPart(window_s, timed, counters.counted_since(reading, self._context.meter))
 
 
 def restoring(variables: Sequence[tf.Variable]) -> Callable[[], None]:

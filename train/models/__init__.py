@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     import tf_keras
 
 
-class Builder(Protocol):
+class ModelBuilder(Protocol):
     """Builds one model for square images; TensorFlow is imported when it is called, not before."""
 
     def __call__(self, *, image_size: int, channels: int, classes: int) -> tf_keras.Model:
         """Return a model from (batch, image_size, image_size, channels) to logits (batch, classes)."""
 
 
-def find(folders: Iterable[str]) -> dict[str, Builder]:
+def find(folders: Iterable[str]) -> dict[str, ModelBuilder]:
     """Return all models of the files in `folders`, the path of this package. Raises ValueError for a duplicate name."""
-    models: dict[str, Builder] = {}
+    models: dict[str, ModelBuilder] = {}
     owners: dict[str, str] = {}
     for file in pkgutil.iter_modules(folders):
         for name, builder in importlib.import_module(f"{__name__}.{file.name}").MODELS.items():
@@ -33,7 +33,7 @@ def find(folders: Iterable[str]) -> dict[str, Builder]:
     return models
 
 
-MODELS: dict[str, Builder] = find(__path__)
+MODELS: dict[str, ModelBuilder] = find(__path__)
 
 
 def freeze_below_classifier(model: tf_keras.Model) -> None:

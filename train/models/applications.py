@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tf_keras
 
-    from train.models import Builder
+    from train.models import ModelBuilder
 
 # Each model's module of tf_keras.applications, and its name there. All of them have ImageNet weights. Inception 3 takes
 # images of at least 75x75, the others of at least 32x32.
@@ -25,7 +25,7 @@ PRETRAINED = {
 }
 
 
-def _builder(application: str) -> Builder:
+def _builder(application: str) -> ModelBuilder:
     """Return the function that builds a model of tf_keras.applications with new random weights."""
 
     def build(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:

@@ -99,7 +99,7 @@ def _range_j(package: Path) -> float | None:
 
 
 @dataclass(frozen=True)
-class Reading:
+class CounterReading:
     """The counters at one moment."""
 
     at_s: float
@@ -111,12 +111,12 @@ class Reading:
     gpu: GpuCount
 
 
-def read(meter: Meter) -> Reading | None:
+def read_counters(meter: Meter) -> CounterReading | None:
     """Return the counters of this process, its cores, and energy; None if the kernel has none."""
     if not STAT.exists():
         return None
     busy_s, steal_s = core_times(STAT.read_text(), affinity.usable_cores())
-    return Reading(
+    return CounterReading(
         at_s=time.perf_counter(),
         own_s=time.process_time(),
         busy_s=busy_s,
@@ -127,9 +127,9 @@ def read(meter: Meter) -> Reading | None:
     )
 
 
-def since(begin: Reading | None, meter: Meter) -> CoreUse | None:
+def counted_since(begin: CounterReading | None, meter: Meter) -> CoreUse | None:
     """Return the difference to an earlier reading with the same meter; None without one."""
-    end = read(meter)
+    end = read_counters(meter)
     if begin is None or end is None:
         return None
     return CoreUse(

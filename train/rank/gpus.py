@@ -49,7 +49,7 @@ NOT_COUNTED = GpuCount(None, None)
 
 
 @dataclass(frozen=True)
-class Gpus:
+class InstalledGpus:
     """The GPUs of this machine, in the order of the PCI bus."""
 
     states: list[GpuState]
@@ -80,7 +80,7 @@ def version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text))
 
 
-def query(timeout_s: float = _TIMEOUT_S) -> Gpus:
+def query(timeout_s: float = _TIMEOUT_S) -> InstalledGpus:
     """Return the GPUs and how they are set; none without a driver, or if it does not answer in time.
 
     A child process asks the driver: if the driver hangs, a process in it can neither continue nor be killed.
@@ -88,34 +88,34 @@ def query(timeout_s: float = _TIMEOUT_S) -> Gpus:
     try:
         ctypes.CDLL(LIBRARY)
     except OSError:
-        return Gpus([])
+        return InstalledGpus([])
     process = subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     try:
         answer, _ = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()  # without waiting for its end
         print(f"warning: NVIDIA's driver did not answer within {timeout_s:g} s: GPUs are not named", file=sys.stderr)
-        return Gpus([])
+        return InstalledGpus([])
     try:
-        return Gpus([]) if process.returncode else msgspec.json.decode(answer, type=Gpus)
+        return InstalledGpus([]) if process.returncode else msgspec.json.decode(answer, type=InstalledGpus)
     except msgspec.MsgspecError as error:  # a library that it loads may print, too
         print(f"warning: what asks NVIDIA's driver printed no answer ({error}): GPUs are not named", file=sys.stderr)
-        return Gpus([])
+        return InstalledGpus([])
 
 
-def query_driver(nvml: Any = pynvml) -> Gpus:
+def query_driver(nvml: Any = pynvml) -> InstalledGpus:
     """Return the GPUs by asking the driver from this process, without a time limit."""
     try:
         nvml.nvmlInit()
     except pynvml.NVMLError:
-        return Gpus([])
+        return InstalledGpus([])
     try:
         states = [_state(handle, nvml) for handle in _handles(nvml)]
     except pynvml.NVMLError:
-        return Gpus([])
+        return InstalledGpus([])
     finally:
         nvml.nvmlShutdown()
-    return Gpus(states, _topology() if states else None)
+    return InstalledGpus(states, _topology() if states else None)
 
 
 def _state(handle: Any, nvml: Any) -> GpuState:

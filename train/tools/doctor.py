@@ -201,12 +201,12 @@ def _room(free_gib: float, needed_gib: float) -> str:
 def check_container(engine: str, device: str, image: str | None) -> Check:
     """Check whether the container engine is installed and has the image."""
     from train.config.checks import ConfigError
-    from train.config.machine import Container, default_image
+    from train.config.machine import ContainerConfig, default_image
     from train.launch.start import containers
 
     name = image or default_image(engine, device, None)
     try:
-        digest = containers.image_digest(Container(engine, name))
+        digest = containers.image_digest(ContainerConfig(engine, name))
     except ConfigError as error:
         problem, _, fix = str(error).partition("; ")
         return Check("container", FAILURE, problem, fix)

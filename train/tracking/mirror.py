@@ -24,7 +24,7 @@ from record.progress import Follower, launched_at
 from record.schema import RECORD_NAME, RunRecord, find, load
 from train.config.identity import rebuild, resolved
 from train.config.schema import RunConfig
-from train.config.tracking import Tracking
+from train.config.tracking import TrackingConfig
 from train.tracking import wandb_runs
 
 _READ_EVERY_S = 2.0
@@ -42,7 +42,7 @@ _UPLOAD_LIMITS = {
 }
 
 
-def is_live(tracking: Tracking, epochs: int) -> bool:
+def is_live(tracking: TrackingConfig, epochs: int) -> bool:
     """Return whether a run is to be logged while it trains."""
     return tracking.name == "wandb" and (bool(epochs) if tracking.live is None else tracking.live)
 
@@ -121,7 +121,7 @@ def _run_name(folder: Path, config: RunConfig) -> wandb_runs.RunName:
     )
 
 
-def _begin(wandb: Any, name: wandb_runs.RunName, folder: Path, tracking: Tracking) -> tuple[Any, bool]:
+def _begin(wandb: Any, name: wandb_runs.RunName, folder: Path, tracking: TrackingConfig) -> tuple[Any, bool]:
     """Return the run, and whether it is online; it is offline if the server does not answer."""
     if tracking.mode == "online":
         try:
@@ -153,7 +153,7 @@ class Watchers:
 
         If the process cannot be started, the run is mirrored from its record as any other.
         """
-        tracking = Tracking(**assignment.config["tracking"])
+        tracking = TrackingConfig(**assignment.config["tracking"])
         if is_live(tracking, assignment.config["measure"]["epochs"]):
             command = [sys.executable, "-m", "train.tracking", "live", str(folder.resolve())]
             with suppress(OSError), (folder / _LOG_NAME).open("wb") as log:
@@ -182,7 +182,7 @@ class Watchers:
         return problems
 
 
-def mirror_records(record_paths: Sequence[Path], tracking: Tracking) -> list[str]:
+def mirror_records(record_paths: Sequence[Path], tracking: TrackingConfig) -> list[str]:
     """Write an offline run of each record that has no complete one yet into `results/<experiment>/wandb/`.
 
     Returns a line for each that failed. A failure does not affect the measurement: the others are still mirrored, no

@@ -23,7 +23,7 @@ from record.disturbance import run_selection
 from record.schema import PHASES, Epoch, RunRecord
 from record.summary import HasUsage, usage_by_second
 from train import predictions
-from train.config.tracking import Tracking
+from train.config.tracking import TrackingConfig
 
 INIT_WITHIN_S = 30.0  # for the answer of a server
 _START_WITHIN_S = 300.0  # for wandb's own process, on busy cores
@@ -56,7 +56,7 @@ class RunName:
         return f"{self.point} r{self.repeat}{generation}"
 
 
-def run_name(record: RunRecord, run_folder: Path, tracking: Tracking) -> RunName:
+def run_name(record: RunRecord, run_folder: Path, tracking: TrackingConfig) -> RunName:
     """Return the names of a record's run."""
     return RunName(
         id=run_id(record, run_folder),
@@ -72,7 +72,7 @@ def run_name(record: RunRecord, run_folder: Path, tracking: Tracking) -> RunName
     )
 
 
-def begin(wandb: Any, name: RunName, run_folder: Path, tracking: Tracking, mode: str) -> Any:
+def begin(wandb: Any, name: RunName, run_folder: Path, tracking: TrackingConfig, mode: str) -> Any:
     """Begin a run; it replaces a run with its ID. Raises OSError, and the errors of wandb."""
     folder = home(run_folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def complete(wandb: Any, run: Any, record: RunRecord, path: Path, rows: Sequence
 def _log_predictions(wandb: Any, run: Any, folder: Path, record: RunRecord) -> None:
     """Log the confusion matrix as W&B's chart, and a few images with their predicted classes."""
     if predictions.CONFUSION_NAME in record.attachments:
-        rows = [list(row.values()) for row in predictions.read(folder / predictions.CONFUSION_NAME)]
+        rows = [list(row.values()) for row in predictions.read_rows(folder / predictions.CONFUSION_NAME)]
         table = wandb.Table(
             columns=["Actual", "Predicted", "nPredictions"], data=[[a, b, int(count)] for a, b, count in rows]
         )
@@ -163,7 +163,7 @@ def _log_predictions(wandb: Any, run: Any, folder: Path, record: RunRecord) -> N
                 str(folder / row["image"]),
                 caption=f"{row['label']}: predicted {row['predicted']} ({float(row['probability']):.2f})",
             )
-            for row in predictions.read(folder / predictions.EXAMPLES_NAME)
+            for row in predictions.read_rows(folder / predictions.EXAMPLES_NAME)
         ]
         run.log({"validation/examples": examples})
 

@@ -5,7 +5,7 @@ import pytest
 from analysis.commands.draw import write_page
 from analysis.page import Scope
 from analysis.study import Study
-from record.reproduction import Outcome, Reproduction
+from record.reproduction import ExperimentOutcome, Reproduction
 from record.schema import Failure
 from tests.helpers.browser import Browser
 from tests.helpers.drawn_figures import only_figures
@@ -46,8 +46,10 @@ def reproduced(tmp_path_factory):
     reason = "dataset.data_dir=null: dataset imdb_wiki reads files: give the folder, as in DATA_DIR=/data/imdb_wiki"
     title = "Age from a face, IMDB-WIKI: accuracy and mean absolute error in years (report 001); quick: 64 images"
     outcomes = [
-        Outcome("strong_scaling", title, "failed", "2 of 18 launches have no complete record", [], 16, 18, 4_321.0),
-        Outcome("imdb_wiki", title, "not run", reason),
+        ExperimentOutcome(
+            "strong_scaling", title, "failed", "2 of 18 launches have no complete record", [], 16, 18, 4_321.0
+        ),
+        ExperimentOutcome("imdb_wiki", title, "not run", reason),
     ]
     only = Scope("001", frozenset({"strong_scaling", "imdb_wiki"}), Reproduction("001", outcomes))
     with only_figures():

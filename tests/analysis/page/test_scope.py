@@ -5,7 +5,7 @@ from analysis.__main__ import main
 from analysis.figures import registry
 from analysis.study import Study
 from record import reproduction
-from record.reproduction import Outcome, Reproduction
+from record.reproduction import ExperimentOutcome, Reproduction
 from tests.helpers.drawn_figures import only_figures
 
 
@@ -23,10 +23,10 @@ def test_what_belongs_to_a_report(results):
 
 def test_the_outcomes_of_a_reproduction_are_listed_with_the_reasons(tmp_path):
     outcomes = [
-        Outcome("imdb_wiki", "Age", "not run", "no data"),
-        Outcome("weak_scaling", "Weak", "measured", "", ["nodes8: too large"], 3, 3, 125.0),
+        ExperimentOutcome("imdb_wiki", "Age", "not run", "no data"),
+        ExperimentOutcome("weak_scaling", "Weak", "measured", "", ["nodes8: too large"], 3, 3, 125.0),
     ]
-    reproduction.write(Reproduction("001", outcomes), tmp_path)
+    reproduction.write_reproduction(Reproduction("001", outcomes), tmp_path)
     scope = page.report_scope("001", Study().published, tmp_path)
     assert "imdb_wiki" in scope.experiments
     assert [list(row.values()) for row in scope.rows()] == [
@@ -38,8 +38,8 @@ def test_the_outcomes_of_a_reproduction_are_listed_with_the_reasons(tmp_path):
 @pytest.mark.slow
 def test_the_page_of_one_report(results, tmp_path):
     results.add(experiment="bnl_throughput", nodes=1)
-    outcome = Outcome("bnl_throughput", "AlexNet", "measured", runs=1, planned=1)
-    reproduction.write(Reproduction("002", [outcome]), results.folder)
+    outcome = ExperimentOutcome("bnl_throughput", "AlexNet", "measured", runs=1, planned=1)
+    reproduction.write_reproduction(Reproduction("002", [outcome]), results.folder)
     out = tmp_path / "page.html"
     with only_figures("002-throughput"):
         assert main(["report", "--report", "002", "--results", str(results.folder), "--out", str(out)]) == 0

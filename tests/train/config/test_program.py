@@ -6,7 +6,7 @@ import pytest
 from train.config import program, quoted
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.program_config import Program
+from train.config.program_config import ProgramConfig
 
 VALUES = {"ranks": 4, "hosts": "a b; rm -rf c", "seed": 7}
 
@@ -84,7 +84,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, text, problem):
 
 
 def test_the_keys_of_a_file_are_those_of_the_schema():
-    assert {*program.FILE_KEYS, "here"} == {item.name for item in fields(Program)}
+    assert {*program.FILE_KEYS, "here"} == {item.name for item in fields(ProgramConfig)}
 
 
 def test_a_first_file_can_be_used_as_it_is(tmp_path, monkeypatch, capsys):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from train.config.training import Augmentation
+from train.config.training import AugmentationConfig
 from train.input import image_ops
 from train.input.image_ops import DRAWS, augment, crop_window, draws
 
@@ -31,42 +31,44 @@ def ramp(size: int = 5) -> np.ndarray:
     return (10.0 * np.arange(size)[:, None] + np.arange(size)).astype(np.float32)[:, :, None]
 
 
-def augmented(image: np.ndarray, settings: Augmentation, **drawn: float) -> np.ndarray:
+def augmented(image: np.ndarray, settings: AugmentationConfig, **drawn: float) -> np.ndarray:
     return augment(constant(image), numbers(**drawn), settings).numpy()[:, :, 0]
 
 
 def test_draws_of_one_half_move_nothing():
-    settings = Augmentation(shift_fraction=0.4, rotation_degrees=30, flip=True)
+    settings = AugmentationConfig(shift_fraction=0.4, rotation_degrees=30, flip=True)
     assert augmented(ramp(), settings, zoom=0.0) == pytest.approx(ramp()[:, :, 0], abs=1e-4)
 
 
 def test_flipped_below_one_half():
-    settings = Augmentation(flip=True)
+    settings = AugmentationConfig(flip=True)
     assert augmented(ramp(), settings, flip=0.49)[0].tolist() == [4, 3, 2, 1, 0]
     assert augmented(ramp(), settings, flip=0.51)[0].tolist() == [0, 1, 2, 3, 4]
 
 
 def test_shifts_are_whole_pixels_and_the_edge_or_zero_comes_in():
     # 0.4 of 5 pixels: up to 2. The lowest draw takes each pixel from two to its left, the highest from two below.
-    assert augmented(ramp(), Augmentation(shift_fraction=0.4), shift_x=0.0)[0] == pytest.approx([0, 0, 0, 1, 2])
-    assert augmented(ramp(), Augmentation(shift_fraction=0.4, fill="zero"), shift_y=0.999)[:, 1] == pytest.approx(
+    assert augmented(ramp(), AugmentationConfig(shift_fraction=0.4), shift_x=0.0)[0] == pytest.approx([0, 0, 0, 1, 2])
+    assert augmented(ramp(), AugmentationConfig(shift_fraction=0.4, fill="zero"), shift_y=0.999)[:, 1] == pytest.approx(
         [21, 31, 41, 0, 0]
     )
 
 
 def test_all_shifts_are_equally_likely():
-    settings = Augmentation(shift_fraction=0.4)
+    settings = AugmentationConfig(shift_fraction=0.4)
     firsts = [augmented(ramp(), settings, shift_x=(k + 0.5) / 5)[2, 2] for k in range(5)]
     assert firsts == pytest.approx([20, 21, 22, 23, 24])
 
 
 def test_a_zoom_by_two_interpolates_every_second_pixel():
     # About the middle pixel (2, 2) = 22: one output pixel further is half a pixel further in the source.
-    assert augmented(ramp(), Augmentation(zoom_in_fraction=1.0), zoom=1.0)[2] == pytest.approx([21, 21.5, 22, 22.5, 23])
+    assert augmented(ramp(), AugmentationConfig(zoom_in_fraction=1.0), zoom=1.0)[2] == pytest.approx(
+        [21, 21.5, 22, 22.5, 23]
+    )
 
 
 def test_a_quarter_turn():
-    turned = augmented(ramp(), Augmentation(rotation_degrees=90), rotation=1.0)
+    turned = augmented(ramp(), AugmentationConfig(rotation_degrees=90), rotation=1.0)
     assert turned == pytest.approx(np.rot90(ramp()[:, :, 0]), abs=1e-4)
 
 
@@ -97,7 +99,7 @@ def read(pixels: np.ndarray, form: str, window=None) -> np.ndarray:
     """The pixels, encoded, as read at 16 x 16 in three channels."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, form, **({"quality": 98, "subsampling": 0} if form == "JPEG" else {}))
-    return image_ops.read(constant(buffer.getvalue()), 16, 3, window).numpy()
+    return image_ops.read_image(constant(buffer.getvalue()), 16, 3, window).numpy()
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])

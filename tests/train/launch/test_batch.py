@@ -12,7 +12,7 @@ from rich.console import Console
 from record.kit import ROOT
 from tests.helpers import GOLDEN
 from tests.helpers.launches import make_plan
-from train.config.machine import Launcher, System
+from train.config.machine import LauncherConfig, SystemConfig
 from train.launch import batch
 from train.launch.batch import Submission
 from train.launch.job import make_job
@@ -109,9 +109,9 @@ def test_the_time_limit_leaves_room_and_keeps_to_the_site():
     config = runs_with()[0].point.config
     assert batch.time_limit_s(config, 1000) == 2 * 1000 + 600
     assert batch.time_limit_s(config, 100.25) == math.ceil(2 * 100.25 + 600)
-    config = replace(config, system=System("site", 48, longest_s=1800))
+    config = replace(config, system=SystemConfig("site", 48, longest_s=1800))
     assert batch.time_limit_s(config, 1000) == 1800
-    config = replace(config, launcher=Launcher("slurm", 86400, time_limit_s=900))
+    config = replace(config, launcher=LauncherConfig("slurm", 86400, time_limit_s=900))
     assert batch.time_limit_s(config, 1000) == 900
     times = {60: "00:01:00", 61: "00:01:01", 5400: "01:30:00", 360000: "100:00:00"}
     assert {seconds: clock(seconds) for seconds in times} == times

@@ -130,7 +130,7 @@ def test_each_plan_is_carried_out_and_its_outcome_recorded(tmp_path, overrides, 
     carried_out[1][0] = status
     assert reproduce.reproduce("001", [plan(overrides), NO_DATA, plan(overrides)], overrides, True, tmp_path) == status
     assert carried_out[0] == [Options(("experiment=weak_scaling", *overrides), force=True)] * count
-    recorded = [(outcome.status, outcome.why) for outcome in reproduction.read(tmp_path, "001").outcomes]
+    recorded = [(outcome.status, outcome.why) for outcome in reproduction.read_reproduction(tmp_path, "001").outcomes]
     assert recorded == [outcomes[0], ("not run", "no data [here]"), outcomes[1]]
 
 

@@ -31,10 +31,10 @@ def test_the_times_of_the_requested_cores(monkeypatch):
 
 @counted
 def test_a_loop_of_this_process_is_its_own_time(monkeypatch):
-    begin = counters.read(Meter())
+    begin = counters.read_counters(Meter())
     while time.process_time() - begin.own_s < 0.2:
         pass
-    used = counters.since(begin, Meter())
+    used = counters.counted_since(begin, Meter())
     assert 0.2 <= used.own_s <= used.wall_s + 0.01
     assert used.busy_s > 0.15  # in ticks
     assert (used.energy_j, used.gpu_energy_j) == (None, None)  # this rank is not to count them
@@ -105,10 +105,10 @@ def test_each_package_counts_once(power):
 @counted
 def test_the_energy_of_a_span_is_that_of_all_packages(power):
     meter = Meter(True, gpu=iter([GpuCount(10.0, 1200.0), GpuCount(12.5, 1100.0)]).__next__)
-    begin = counters.read(meter)
+    begin = counters.read_counters(meter)
     count(power, "intel-rapl:0", 9)
     count(power, "intel-rapl:1", 7.25)
-    used = counters.since(begin, meter)
+    used = counters.counted_since(begin, meter)
     assert (used.energy_j, used.gpu_energy_j, used.gpu_clock_mhz) == (4.25, 2.5, 1100.0)
 
 

@@ -12,7 +12,7 @@ from train.rank import environment, gpus
 
 def test_the_host_is_this_machine(monkeypatch):
     p100 = GpuState("Tesla P100", "550.54", 1189.0, 1480.0, True, 250.0)
-    monkeypatch.setattr(gpus, "query", lambda: gpus.Gpus([p100, p100], "GPU0 X NV1"))
+    monkeypatch.setattr(gpus, "query", lambda: gpus.InstalledGpus([p100, p100], "GPU0 X NV1"))
     host = environment.host([0, 1, 2])
     assert (host.host, host.cores, host.kernel) == (socket.gethostname(), 3, platform.release())
     assert host.gpus == ["Tesla P100", "Tesla P100"]

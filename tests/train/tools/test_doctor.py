@@ -282,7 +282,7 @@ EMULATED = "fast: fp32; bf16 is emulated and slow: neither AVX512_BF16 nor AMX_B
     ],
 )
 def test_the_hardware_of_the_machine_is_reported(monkeypatch, source, value, check, state, result, fix):
-    monkeypatch.setattr(*source, lambda: gpus.Gpus(value) if source is GPUS else value)
+    monkeypatch.setattr(*source, lambda: gpus.InstalledGpus(value) if source is GPUS else value)
     monkeypatch.setattr(counters, "energy_counters", list)
     check = check()
     assert (check.state, check.result) == (state, result)

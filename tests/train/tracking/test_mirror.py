@@ -115,7 +115,7 @@ def test_predictions_are_a_chart_and_images(tmp_path):
     labels, answers, weights = np.array([0, 0, 1]), np.array([0, 1, 1]), np.ones(3, np.float32)
     result.add(np.zeros((3, 4, 4, 1), np.float32), labels, weights, answers, 0.75 * weights)
     (written := tmp_path / "written").mkdir()
-    record = run_record(attachments=predictions.write(written, result))
+    record = run_record(attachments=predictions.write_predictions(written, result))
     path = save_record(tmp_path, record)
     for name in record.attachments:
         (written / name).rename(path.with_name(name))
@@ -211,8 +211,8 @@ def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path):
     path = save_record(tmp_path, run_record())
     program = (
         "import sys; from pathlib import Path; from train.tracking.mirror import mirror_records;"
-        "from train.config.tracking import Tracking;"
-        f"print(mirror_records([Path({str(path)!r})], Tracking('none', 'p', None, False)), 'wandb' in sys.modules)"
+        "from train.config.tracking import TrackingConfig; none = TrackingConfig('none', 'p', None, False);"
+        f"print(mirror_records([Path({str(path)!r})], none), 'wandb' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] False"

@@ -28,7 +28,7 @@ from record.schema import NodeQuota
 from train.config import program
 from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
-from train.config.machine import System
+from train.config.machine import SystemConfig
 from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job
 from train.launch.launchers import hosts
@@ -241,7 +241,7 @@ class BatchJob:
     gpus_per_node: int
     limit_s: int
     folder: Path  # of its script and its log
-    system: System
+    system: SystemConfig
     command: tuple[str, ...]  # the launcher, with the overrides of the user
 
 

@@ -19,7 +19,7 @@ import msgspec
 
 from record.schema import WITHOUT_ALLREDUCE
 from train.config import identity
-from train.config.distribution import FUSION_THRESHOLD_BYTES, Distribution
+from train.config.distribution import FUSION_THRESHOLD_BYTES, DistributionConfig
 from train.config.identity import config_hash, point_name
 from train.config.measure import LaunchPlan, RankGroup, RoundArm
 from train.config.schema import RunConfig
@@ -139,7 +139,7 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
     return ""
 
 
-def _not_in_turn(settings: Distribution) -> str:
+def _not_in_turn(settings: DistributionConfig) -> str:
     """Return why Horovod cannot join some ranks, and then others, with these settings; "" if it can."""
     if settings.autotune:
         return "distribution.autotune=true: Horovod tunes itself again whenever it joins ranks"

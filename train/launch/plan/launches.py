@@ -19,7 +19,7 @@ from record.disturbance import run_selection, selection_text
 from record.intervals import Interval, Turn
 from record.progress import duration
 from record.schema import RECORD_NAME, RunRecord, load
-from train.config.measure import Measure
+from train.config.measure import MeasureConfig
 from train.launch.plan.runs import Point, Run
 
 Speedups = Mapping[str, Interval | None]
@@ -133,7 +133,7 @@ def program_shortfall(planned: Sequence[Run]) -> Shortfall | None:
     return _shortfall(", ".join(measured), goal, measured, times_s, few if n < intervals.MIN_VALUES else [])
 
 
-def program_budget_s(measure: Measure) -> float:
+def program_budget_s(measure: MeasureConfig) -> float:
     """Return the time for all launches of a program, in s: the budget of the command, else that of a curve."""
     return measure.budget_s or measure.curve_budget_s
 

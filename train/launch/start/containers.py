@@ -20,7 +20,7 @@ from common.programs import finished
 from record.kit import ROOT
 from record.run_files import digest
 from train.config.checks import ConfigError, check
-from train.config.machine import Container, default_image
+from train.config.machine import ContainerConfig, default_image
 from train.config.schema import RunConfig
 from train.launch.job import MPICH, OPEN_MPI, Shared
 
@@ -39,7 +39,7 @@ _REPAIR = {
 }
 
 
-def _reads(container: Container, shared: Shared) -> list[Path]:
+def _reads(container: ContainerConfig, shared: Shared) -> list[Path]:
     return [shared.kit, *shared.reads, *([Path(container.mpi_home)] if container.mpi_home else [])]
 
 
@@ -50,7 +50,7 @@ def _mount(path: Path, *options: str) -> str:
     return line.getvalue()
 
 
-def _oci(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
+def _oci(argv: Sequence[str], container: ContainerConfig, shared: Shared) -> list[str]:
     """Return the argv for Docker or Podman, with the host's network, name and shared memory, as this user."""
     assert container.image is not None
     engine = container.name
@@ -76,7 +76,7 @@ def _oci(argv: Sequence[str], container: Container, shared: Shared) -> list[str]
     return [*command, container.image, *bound, *argv]
 
 
-def _singularity(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
+def _singularity(argv: Sequence[str], container: ContainerConfig, shared: Shared) -> list[str]:
     """Return the argv of `singularity exec` (Apptainer or SingularityCE), with the caller's environment and cores.
 
     Raises ConfigError for a folder that it cannot take.
@@ -97,7 +97,7 @@ def _singularity(argv: Sequence[str], container: Container, shared: Shared) -> l
     return [*command, container.image, *argv]
 
 
-def wrap(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
+def wrap(argv: Sequence[str], container: ContainerConfig, shared: Shared) -> list[str]:
     """Return the argv that runs `argv` in the container; unchanged without one."""
     if container.name == "none":
         return list(argv)
@@ -105,7 +105,7 @@ def wrap(argv: Sequence[str], container: Container, shared: Shared) -> list[str]
 
 
 @functools.cache  # a SIF is some hundred megabytes, and an experiment asks for each of its runs
-def image_digest(container: Container) -> str | None:
+def image_digest(container: ContainerConfig) -> str | None:
     """Return the SHA-256 of the image as `sha256:...`: the ID of an OCI image, the file of a SIF; None without one.
 
     Raises ConfigError if the engine, the image or the folder of another MPI is missing.
@@ -147,7 +147,7 @@ def _missing(engine: str, image: str, stderr: str) -> str:
 
 
 _VERSION_SIGNS = {"(Open MPI)": OPEN_MPI, "HYDRA": MPICH}  # in the output of `mpirun --version`
-NO_CONTAINER = Container("none")
+NO_CONTAINER = ContainerConfig("none")
 
 
 def uses_mpi(config: RunConfig) -> bool:
@@ -156,7 +156,7 @@ def uses_mpi(config: RunConfig) -> bool:
 
 
 @functools.cache  # an experiment asks for each of its runs
-def mpi_implementation(container: Container) -> str:
+def mpi_implementation(container: ContainerConfig) -> str:
     """Return the mpirun of the container's image, or of this machine without one: OPEN_MPI or MPICH.
 
     Raises ConfigError if there is no mpirun, or an unknown one.

@@ -13,7 +13,7 @@ from pathlib import Path
 from record import protocol
 from record.parts import RankPart, first_failure
 from record.schema import Failure
-from train.launch.job import Exchange, Job, Outcome
+from train.launch.job import Exchange, Job, JobOutcome
 from train.launch.launchers.base import Launcher
 from train.launch.start import gloo_output, rank_groups
 from train.rank.host import folded
@@ -29,7 +29,9 @@ _HINTS = {
 }
 
 
-def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPart], timeout_s: float) -> Failure | None:
+def find(
+    job: Job, launcher: Launcher, outcome: JobOutcome, parts: Sequence[RankPart], timeout_s: float
+) -> Failure | None:
     """Return why the run did not complete; None if every rank finished its work.
 
     parts: of its ranks, by rank. timeout_s: the time after which a run is ended.
@@ -64,7 +66,7 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPar
 
 
 def _ended_from_outside(
-    job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPart], timeout_s: float
+    job: Job, launcher: Launcher, outcome: JobOutcome, parts: Sequence[RankPart], timeout_s: float
 ) -> Failure:
     phase, log = parts[0].phase if parts else None, str(protocol.launcher_log(job.folder))
     if outcome.ended_by == "timeout":
@@ -97,7 +99,9 @@ def _ranks(parts: Sequence[RankPart]) -> str:
     return f"rank{'s' * (len(numbers) > 1)} {folded(map(str, numbers)).strip('[]')}"
 
 
-def _first_to_end(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPart]) -> tuple[int, int] | None:
+def _first_to_end(
+    job: Job, launcher: Launcher, outcome: JobOutcome, parts: Sequence[RankPart]
+) -> tuple[int, int] | None:
     """Return the rank that ended first, and its exit status; not one whose failure is a consequence, if possible."""
     if not job.groups:
         return _first_of_command(launcher, job.exchange, outcome.exit_code, outcome.output)

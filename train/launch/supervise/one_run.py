@@ -26,7 +26,7 @@ from record.schema import RECORD_NAME, RunRecord, dumps
 from train.config.checks import ConfigError, listed
 from train.config.identity import config_hash, learning_rate, resolved, values
 from train.config.schema import RunConfig
-from train.launch.job import Job, Outcome, make_job
+from train.launch.job import Job, JobOutcome, make_job
 from train.launch.launchers.base import Launcher, Limiter
 from train.launch.plan import checks
 from train.launch.plan.queue import RoundsBudget
@@ -61,7 +61,7 @@ class JobRun:
         self._started_at, self._begin = time.time(), time.perf_counter()
         self._exited_at: float | None = None  # as _begin
 
-    def run(self) -> tuple[Outcome, Interrupted | None]:
+    def run(self) -> tuple[JobOutcome, Interrupted | None]:
         """Run the job to its end; returns its outcome, and the interruption if SIGINT or SIGTERM ended it.
 
         The caller raises the interruption again after it has written the record. Raises OSError if the command cannot
@@ -87,7 +87,7 @@ class JobRun:
         exit_code = self._child.returncode if self._child else 1
         quotas = tuple(limiter.quotas) if limiter else ()
         output_text = log.read_text(errors="replace")
-        return Outcome(self._started_at, job_s, exit_code, ended_by, output_text, quotas), interruption
+        return JobOutcome(self._started_at, job_s, exit_code, ended_by, output_text, quotas), interruption
 
     def _start(self, output: IO[bytes]) -> None:
         self._started_at, self._begin = time.time(), time.perf_counter()  # the set-up before does not count

@@ -6,7 +6,7 @@ import pytest
 from record.run_files import ROOT
 from tests.helpers import GOLDEN
 from tests.helpers.launches import job
-from train.config.machine import Container
+from train.config.machine import ContainerConfig
 from train.launch.job import MPICH, Exchange, Nodes, Shared
 from train.launch.launchers.emulated import in_networks
 from train.launch.start.commands import across_hosts, on_this_machine, ssh_command, ssh_prefix
@@ -14,7 +14,7 @@ from train.launch.start.commands import across_hosts, on_this_machine, ssh_comma
 MPICH_JOB = replace(job(nodes=1, ranks_per_node=2), exchange=Exchange("mpi", mpirun=MPICH), env={})
 IN_PODMAN = replace(
     job("mpi"),
-    container=Container("podman", "kit:cpu"),
+    container=ContainerConfig("podman", "kit:cpu"),
     shared=Shared(Path("/kit"), writes=(Path("/r"),), variables=("KIT_EXAMPLE", "KIT_JOB_ID"), cores=(0, 1)),
 )
 COMMANDS = {
@@ -34,7 +34,7 @@ def test_the_command_is_the_golden_one(name):
 
 
 def on_hosts(controller: str):
-    return replace(job(controller), nodes=Nodes(("a", "b")), container=Container("singularity", "kit.sif"))
+    return replace(job(controller), nodes=Nodes(("a", "b")), container=ContainerConfig("singularity", "kit.sif"))
 
 
 def test_on_other_hosts_each_rank_has_its_own_container():

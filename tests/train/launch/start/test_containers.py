@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers import GOLDEN
 from train.config.checks import ConfigError
-from train.config.machine import Container
+from train.config.machine import ContainerConfig
 from train.launch.job import Shared
 from train.launch.start.containers import wrap
 
@@ -28,12 +28,12 @@ GPU = Shared(
 @pytest.mark.parametrize(
     ("name", "container", "shared"),
     [
-        ("docker-gpu", Container("docker", "kit:cuda"), GPU),
-        ("podman-gpu", Container("podman", "kit:cuda"), GPU),
-        ("singularity-gpu", Container("singularity", "images/kit-cuda.sif"), GPU),
+        ("docker-gpu", ContainerConfig("docker", "kit:cuda"), GPU),
+        ("podman-gpu", ContainerConfig("podman", "kit:cuda"), GPU),
+        ("singularity-gpu", ContainerConfig("singularity", "images/kit-cuda.sif"), GPU),
         (
             "singularity-mpi_home",
-            Container("singularity", "images/kit-mvapich2.sif", mpi_home="/opt/mvapich2"),
+            ContainerConfig("singularity", "images/kit-mvapich2.sif", mpi_home="/opt/mvapich2"),
             Shared(KIT, writes=(RUN,)),
         ),
     ],
@@ -43,7 +43,7 @@ def test_the_command_is_the_golden_one(name, container, shared):
 
 
 def test_an_oci_engine_gets_the_library_path_too():
-    argv = wrap(ARGV, Container("docker", "kit:mvapich2", mpi_home="/opt/mvapich2"), Shared(KIT))
+    argv = wrap(ARGV, ContainerConfig("docker", "kit:mvapich2", mpi_home="/opt/mvapich2"), Shared(KIT))
     assert "LD_LIBRARY_PATH=/opt/mvapich2/lib" in argv
     assert "type=bind,source=/opt/mvapich2,target=/opt/mvapich2,readonly" in argv
 
@@ -52,12 +52,12 @@ def test_an_oci_engine_gets_the_library_path_too():
 def test_a_folder_may_have_any_name_in_docker_and_is_refused_by_singularity_where_it_cannot_be(name):
     folder = Path("/data") / name
     shared = Shared(KIT, writes=(folder,))
-    argv = wrap(ARGV, Container("docker", "kit:cpu"), shared)
+    argv = wrap(ARGV, ContainerConfig("docker", "kit:cpu"), shared)
     mount = [value for option, value in pairwise(argv) if option == "--mount"][-1]
     [items] = csv.reader([mount])  # Docker and Podman read it so
     assert items == ["type=bind", f"source={folder}", f"target={folder}"]
     if {":", ","} & {*name}:
         with pytest.raises(ConfigError, match=r"container=singularity: folder=/data/.*no folder with a colon"):
-            wrap(ARGV, Container("singularity", "kit.sif"), shared)
+            wrap(ARGV, ContainerConfig("singularity", "kit.sif"), shared)
     else:
-        assert f"{folder}:{folder}" in wrap(ARGV, Container("singularity", "kit.sif"), shared)
+        assert f"{folder}:{folder}" in wrap(ARGV, ContainerConfig("singularity", "kit.sif"), shared)

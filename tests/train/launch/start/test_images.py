@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from train.config.checks import ConfigError
-from train.config.machine import Container
+from train.config.machine import ContainerConfig
 from train.launch.job import MPICH, OPEN_MPI
 from train.launch.launchers import LAUNCHERS
 from train.launch.start import containers
@@ -16,7 +16,7 @@ def test_docker_and_podman_name_the_same_image_alike(program):
     program("docker", f"sha256:{'0a' * 32}")
     program("podman", "0a" * 32)  # Podman leaves the algorithm out
     for engine in ("docker", "podman"):
-        assert containers.image_digest(Container(engine, "kit:cpu")) == f"sha256:{'0a' * 32}"
+        assert containers.image_digest(ContainerConfig(engine, "kit:cpu")) == f"sha256:{'0a' * 32}"
 
 
 DENIED = "Got permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock"
@@ -43,17 +43,17 @@ def test_an_image_that_is_missing_and_an_engine_that_does_not_work_are_distingui
 ):
     program(engine, stderr, status=1)
     with pytest.raises(ConfigError, match=re.escape(message)):
-        containers.image_digest(Container(engine, image))
+        containers.image_digest(ContainerConfig(engine, image))
 
 
 def test_a_missing_engine_or_mpi_is_an_error(program, tmp_path):
     with pytest.raises(ConfigError, match=r"container\.mpi_home=.*: it has no folder lib"):
-        containers.image_digest(Container("podman", "kit:cpu", mpi_home=str(tmp_path)))
+        containers.image_digest(ContainerConfig("podman", "kit:cpu", mpi_home=str(tmp_path)))
     with pytest.raises(ConfigError, match="container=docker: there is no command docker"):
-        containers.image_digest(Container("docker", "kit:cpu"))
+        containers.image_digest(ContainerConfig("docker", "kit:cpu"))
 
 
-def config(controller: str = "mpi", container: Container = containers.NO_CONTAINER) -> SimpleNamespace:
+def config(controller: str = "mpi", container: ContainerConfig = containers.NO_CONTAINER) -> SimpleNamespace:
     return SimpleNamespace(distribution=SimpleNamespace(backend="horovod", controller=controller), container=container)
 
 
@@ -64,7 +64,7 @@ MPICH_VERSION = "HYDRA build details:\n    Version:                             
 
 def test_in_a_container_the_mpirun_of_the_image_counts(program):
     singularity = program("singularity", MPICH_VERSION)
-    contained = config(container=Container("singularity", "images/kit-mvapich2.sif", mpi_home="/opt/mvapich2"))
+    contained = config(container=ContainerConfig("singularity", "images/kit-mvapich2.sif", mpi_home="/opt/mvapich2"))
     assert LAUNCHERS["local"].mpirun(contained) == MPICH
     arguments = singularity.with_name("arguments").read_text()
     assert arguments.endswith("images/kit-mvapich2.sif mpirun --version\n")
@@ -78,7 +78,7 @@ def test_where_no_mpirun_starts_the_ranks_none_is_needed():
 
 def test_over_ssh_the_mpirun_of_this_machine_counts_and_must_be_open_mpi(program):
     program("mpirun", OPEN_MPI_VERSION)
-    remote = config(container=Container("singularity", "none.sif"))
+    remote = config(container=ContainerConfig("singularity", "none.sif"))
     assert LAUNCHERS["ssh"].mpirun(remote) == OPEN_MPI
     program("mpirun", MPICH_VERSION)
     with pytest.raises(ConfigError, match="over ssh only Open MPI"):

@@ -8,7 +8,7 @@ import pytest
 from record.parts import RankPart
 from record.schema import Failure
 from tests.helpers import launches
-from train.launch.job import Exchange, Group, Job, Nodes, Outcome
+from train.launch.job import Exchange, Group, Job, JobOutcome, Nodes
 from train.launch.launchers import LAUNCHERS
 from train.launch.supervise import failure
 
@@ -72,7 +72,7 @@ def in_group(number: int, output: str, code: int) -> str:
 def find(
     job: Job, parts: Sequence[RankPart], output="", exit_code=0, ended_by=None, launcher="local"
 ) -> Failure | None:
-    return failure.find(job, LAUNCHERS[launcher], Outcome(0.0, 1.0, exit_code, ended_by, output), parts, 60)
+    return failure.find(job, LAUNCHERS[launcher], JobOutcome(0.0, 1.0, exit_code, ended_by, output), parts, 60)
 
 
 LOST_0 = failed(0, "HorovodInternalError: peer closed", consequence=True)
