@@ -10,7 +10,7 @@ import getpass
 import ipaddress
 import re
 import socket
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -173,7 +173,7 @@ class Scrubber:
         Numbers do not change, and the hash of the configuration is that of the scrubbed one. `notes` says that the
         record was scrubbed. It names no files of its launch, which have names too.
         """
-        unnamed: Mapping[str, Any] = {"sources": {}, "ledger_line": "", "typed_command": []}
+        unnamed: dict[str, Any] = {"sources": {}, "ledger_line": "", "typed_command": []}
         scrubbed = msgspec.convert(self._scrubbed(asdict(run) | unnamed), RunRecord)
         scrubbed.config_hash = recorded_config.values_hash(scrubbed.config)
         scrubbed.notes.append(SCRUBBED)

@@ -42,7 +42,7 @@ _AUTOTUNE = {
 _prepared: list[Cluster] = []  # the ranks of a strategy of TensorFlow, from `prepare` to `join`
 
 
-class DistributionConfig(ABC):
+class Distribution(ABC):
     """Ranks that train together, as one of them sees them. All ranks call each method."""
 
     rank: int
@@ -105,7 +105,7 @@ class DistributionConfig(ABC):
         """Return a context in which a failed exchange, also one within a compiled step, raises PeerLost."""
         return nullcontext()
 
-    def group(self, ranks: int, allreduce: bool) -> DistributionConfig:
+    def group(self, ranks: int, allreduce: bool) -> Distribution:
         """Return the first `ranks` ranks, to exchange among themselves; without allreduce their gradients stay local.
 
         Only its members may call its methods, and only within its `joined`.
@@ -125,7 +125,7 @@ class DistributionConfig(ABC):
         return
 
 
-class Single(DistributionConfig):
+class Single(Distribution):
     """The only rank of a job."""
 
     rank, size, local_rank = 0, 1, 0
@@ -231,7 +231,7 @@ def inter_op_threads(config: RunConfig) -> int:
     return config.ranks + 1 if config.distribution.asynchronous else config.towers
 
 
-def join(config: RunConfig, folder: Path, report: Callable[[str], None] = print) -> DistributionConfig:
+def join(config: RunConfig, folder: Path, report: Callable[[str], None] = print) -> Distribution:
     """Return the backend that the configuration names, with all ranks joined.
 
     folder: as `prepare` takes it.
@@ -244,7 +244,7 @@ def join(config: RunConfig, folder: Path, report: Callable[[str], None] = print)
         from train.distribution.strategies import CentralStorage
 
         return CentralStorage(config.towers)
-    joined: DistributionConfig
+    joined: Distribution
     if config.distribution.asynchronous:
         from train.distribution.parameter_servers import ParameterServers
 
@@ -259,7 +259,7 @@ def join(config: RunConfig, folder: Path, report: Callable[[str], None] = print)
     return joined
 
 
-def _join_horovod(config: RunConfig) -> DistributionConfig:
+def _join_horovod(config: RunConfig) -> Distribution:
     from train.distribution.horovod import Horovod, RejoiningHorovod
 
     if config.launch.join_in_turn:
@@ -268,7 +268,7 @@ def _join_horovod(config: RunConfig) -> DistributionConfig:
     return Horovod(config.distribution, config.ranks, sorted(sizes - {1, config.ranks}))
 
 
-def weights_differ(distribution: DistributionConfig, variables: Sequence[tf.Variable]) -> bool:
+def weights_differ(distribution: Distribution, variables: Sequence[tf.Variable]) -> bool:
     """Return whether any two ranks hold different values. Compares digests, so each rank sends 32 bytes."""
     if distribution.size == 1:
         return False

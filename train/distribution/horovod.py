@@ -18,7 +18,7 @@ from horovod.common.exceptions import HorovodInternalError
 
 from train.config.checks import ConfigError
 from train.config.distribution import DistributionConfig as Settings
-from train.distribution import DistributionConfig, Single, exchange_flat
+from train.distribution import Distribution, Single, exchange_flat
 from train.transport import PeerLost, connections, rendezvous
 from train.transport.connections import Address
 
@@ -59,7 +59,7 @@ class _ComputedTape(tf.GradientTape):
         return target
 
 
-class HorovodGroup(DistributionConfig):
+class HorovodGroup(Distribution):
     """Ranks that exchange within one process set of Horovod."""
 
     def __init__(self, settings: Settings, size: int, process_set: hvd.ProcessSet) -> None:
@@ -171,7 +171,7 @@ class Horovod(HorovodGroup):
         """Wait for all ranks."""
         hvd.init(process_sets=list(self._process_sets.values()))
 
-    def group(self, ranks: int, allreduce: bool) -> DistributionConfig:
+    def group(self, ranks: int, allreduce: bool) -> Distribution:
         """Return the first `ranks` ranks: those of a group that was prepared, rank 0 alone, or all."""
         if ranks == 1:
             return Single()
@@ -224,7 +224,7 @@ class RejoiningHorovod(Horovod):
         # Horovod 0.28.1 keeps its cycle time when it joins ranks again; it must not be given a second time.
         os.environ.pop("HOROVOD_CYCLE_TIME", None)
 
-    def group(self, ranks: int, allreduce: bool) -> DistributionConfig:
+    def group(self, ranks: int, allreduce: bool) -> Distribution:
         """Return the first `ranks` ranks, for use within their `joined`; rank 0 alone needs no Horovod."""
         if ranks == 1:
             return Single()

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from train.config.checks import ConfigError
 from train.config.distribution import DistributionConfig as Settings
-from train.distribution import DistributionConfig, Function, Result, Single, exchange_flat
+from train.distribution import Distribution, Function, Result, Single, exchange_flat
 from train.distribution.cluster import WORKER, Cluster, check_servers, while_servers_answer
 from train.rank import placement
 from train.transport import PeerLost, RankUnresponsive
@@ -39,7 +39,7 @@ _LOST_PEER_ERRORS = (
 _VARIABLES_ON = "/CPU:0"
 
 
-class StrategyRanks(DistributionConfig):
+class StrategyRanks(Distribution):
     """Ranks of a strategy: they gather values and wait for each other over the connections of their cluster."""
 
     _strategy: tf.distribute.Strategy | None = None  # of this rank, if it makes variables
