@@ -2,10 +2,13 @@
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from operator import attrgetter
 from typing import Any
+
+from common.printable import os_error_text
 
 _LISTED = 8
 # Name of a bound, its comparison of a value with the bound, and the bound as text.
@@ -29,6 +32,18 @@ def check(condition: bool, key: str, value: object, allowed: str, error: type[Co
     """Raise ConfigError, or the given subclass of it, unless the condition holds."""
     if not condition:
         raise error(f"{key}={value}: {allowed}")
+
+
+def reported(work: Callable[[], int]) -> int:
+    """Return the exit status of a command's work: 2, after a message, if its input is wrong or a file is unusable."""
+    try:
+        return work()
+    except ConfigError as error:
+        message = str(error)
+    except OSError as error:
+        message = os_error_text(error)
+    print(f"error: {message}", file=sys.stderr)
+    return 2
 
 
 def listed(items: Sequence[object]) -> str:

@@ -6,8 +6,8 @@ python -m train.launch experiment=weak_scaling nodes=2 model=resnet50,vgg16
 import argparse
 import sys
 
-from common.printable import os_error_text, printable_output
-from train.config.checks import ConfigError
+from common.printable import printable_output
+from train.config.checks import reported
 from train.launch.execute import launch
 from train.launch.plan.make import Options
 from train.launch.screen import Terminal
@@ -15,13 +15,7 @@ from train.launch.screen import Terminal
 
 def main() -> int:
     """Run the launcher; the exit status is 0 only where every run of the experiment is complete, or submitted."""
-    try:
-        return launch(read_options(), Terminal())
-    except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
-    except OSError as error:
-        print(f"error: {os_error_text(error)}", file=sys.stderr)
-    return 2
+    return reported(lambda: launch(read_options(), Terminal()))
 
 
 def read_options() -> Options:

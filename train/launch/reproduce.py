@@ -25,7 +25,7 @@ from record import run_files as files
 from record.progress import duration
 from record.reproduction import ExperimentOutcome, Reproduction, Status
 from train.config import compose
-from train.config.checks import ConfigError
+from train.config.checks import ConfigError, reported
 from train.config.compose import load
 from train.config.results import check_results
 from train.config.schema import Reproduced
@@ -219,14 +219,6 @@ def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str],
 
 def main() -> int:
     """Show the plan, and unless it is a dry run measure it; returns the exit status."""
-    try:
-        return _run()
-    except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-
-
-def _run() -> int:
     files.source_files()  # as they are when the command begins
     parser = argparse.ArgumentParser(prog="python -m train.launch.reproduce", description=__doc__.splitlines()[0])
     reports = parts()
@@ -253,4 +245,4 @@ def _run() -> int:
 
 if __name__ == "__main__":
     with printable_output():
-        sys.exit(main())
+        sys.exit(reported(main))

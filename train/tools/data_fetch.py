@@ -32,7 +32,7 @@ from rich.progress import DownloadColumn, Progress, TimeRemainingColumn, Transfe
 
 from common.printable import printable_output
 from record.run_files import digest
-from train.config.checks import ConfigError
+from train.config.checks import ConfigError, reported
 
 _TIMEOUT_S = 60.0
 _ATTEMPTS = 5  # in a row without a new byte
@@ -312,17 +312,12 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         fetch(arguments.dataset, arguments.folder.expanduser(), arguments.url, arguments.checksum)
-    except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
-    except OSError as error:
-        print(f"error: {error.filename or arguments.folder}: {error.strerror or error}", file=sys.stderr)
     except KeyboardInterrupt:
         print("interrupted: the same command resumes from here", file=sys.stderr)
-    else:
-        return 0
-    return 2
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
     with printable_output():
-        sys.exit(main())
+        sys.exit(reported(main))

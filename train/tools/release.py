@@ -12,26 +12,23 @@ from string import Template
 
 from common.programs import finished
 from record.kit import ROOT, version
+from train.config.checks import ConfigError, reported
 
 NEEDED = (".git_archival.txt", "LICENSE", "uv.lock", "CITATION.cff", "codemeta.json", "README.md", "ARTIFACT.md")
 _DOI = re.compile(r"^doi: *(\S+)", re.MULTILINE)
 _FILL_IN = "; put it into CITATION.cff (doi:)\n     and codemeta.json (identifier:), commit, and run make release again"
 
 
-class ReleaseError(Exception):
-    """Why there is nothing to release, and what to do."""
-
-
 def build(kit: Path, folder: Path) -> list[Path]:
     """Write the archive and its checksums into a folder and return both paths; the same commit gives the same bytes.
 
-    Raises ReleaseError if the tree has changes, or lacks a file that a release must have.
+    Raises ConfigError if the tree has changes, or lacks a file that a release must have.
     """
     if changes := _git(kit, "status", "--porcelain").splitlines():
-        raise ReleaseError(f"not committed: {', '.join(line[3:] for line in changes[:5])}; commit first")
+        raise ConfigError(f"not committed: {', '.join(line[3:] for line in changes[:5])}; commit first")
     tracked = _git(kit, "ls-files", "-z").split("\0")
     if missing := [name for name in NEEDED if name not in tracked]:
-        raise ReleaseError(f"not in the repository: {', '.join(missing)}")
+        raise ConfigError(f"not in the repository: {', '.join(missing)}")
     name = f"horovod-scaling-kit-{version(kit)}"
     folder.mkdir(parents=True, exist_ok=True)
     archive, sums = folder / f"{name}.tar.gz", folder / f"{name}.SHA256SUMS"
@@ -60,22 +57,18 @@ def _git(kit: Path, *arguments: str) -> str:
     try:
         done = finished(["git", "-C", str(kit), *arguments])
     except FileNotFoundError as error:
-        raise ReleaseError("git is not installed: it knows which files are the kit's") from error
+        raise ConfigError("git is not installed: it knows which files are the kit's") from error
     if done.returncode:
-        raise ReleaseError(f"git {arguments[0]}: {done.stderr.strip()}")
+        raise ConfigError(f"git {arguments[0]}: {done.stderr.strip()}")
     return done.stdout
 
 
 def main() -> int:
     """Build the archive in release/ and print the steps; returns the exit status."""
-    try:
-        archive, sums = build(ROOT, Path("release"))
-    except ReleaseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    archive, sums = build(ROOT, Path("release"))
     print(steps(ROOT, archive, sums), end="")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(reported(main))

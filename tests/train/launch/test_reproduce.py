@@ -8,7 +8,7 @@ from record import run_files as files
 from record import schema as record
 from tests.helpers.run_records import make_record
 from train.config import compose
-from train.config.checks import ConfigError
+from train.config.checks import ConfigError, reported
 from train.config.schema import Reproduced
 from train.launch import reproduce
 from train.launch.launchers.base import Machine
@@ -146,7 +146,7 @@ def test_each_plan_is_carried_out_and_its_outcome_recorded(tmp_path, overrides, 
 )
 def test_a_mistake_of_the_user_stops_before_anything_is_measured(monkeypatch, capsys, tmp_path, arguments, message):
     monkeypatch.setattr(sys, "argv", ["reproduce", *arguments, f"results={tmp_path / 'results'}"])
-    assert reproduce.main() == 2
+    assert reported(reproduce.main) == 2
     output = capsys.readouterr()
     assert output.err.startswith(f"error: {message}")
     assert (output.out, [*tmp_path.iterdir()]) == ("", [])
@@ -165,6 +165,6 @@ def test_a_folder_that_cannot_hold_records_stops_before_anything_is_measured(
     (tmp_path / "a file").touch()
     arguments = ["reproduce", "002", "model=tiny", "tracking=none", f"results='{tmp_path}/a file'"]
     monkeypatch.setattr(sys, "argv", arguments)
-    assert reproduce.main() == 2
+    assert reported(reproduce.main) == 2
     assert f"results={tmp_path}/a file: a file; give a folder" in capsys.readouterr().err
     assert carried_out[0] == []

@@ -5,6 +5,7 @@ import pytest
 
 from record.kit import IN_ARCHIVE
 from record.kit import commit as kit_commit
+from train.config.checks import ConfigError
 from train.tools import release
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -54,11 +55,11 @@ def test_the_same_commit_gives_the_same_bytes(kit, tmp_path):
 
 def test_changes_and_missing_files_are_named(kit, tmp_path):
     (kit / "LICENSE").write_text("another\n")
-    with pytest.raises(release.ReleaseError, match="not committed: LICENSE"):
+    with pytest.raises(ConfigError, match="not committed: LICENSE"):
         release.build(kit, tmp_path / "out")
     (kit / "LICENSE").unlink()
     commit(kit)
-    with pytest.raises(release.ReleaseError, match="not in the repository: LICENSE"):
+    with pytest.raises(ConfigError, match="not in the repository: LICENSE"):
         release.build(kit, tmp_path / "out")
 
 
