@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from analysis.documents import about
 from record.schema import RunRecord
 
-# Keys on which no measurement depends, and the addresses of the ranks, which differ in each launch.
+# Keys on which no measurement depends, and what differs in each launch: the batch job, and the addresses of the ranks.
 _NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s",
+                 "environment.variables.SLURM_", "environment.variables.PBS_", "environment.variables.LSB_",
                  "environment.variables.HOROVOD_GLOO_RENDEZVOUS_", "environment.variables.TF_CONFIG")  # fmt: skip
 _MOST_SHOWN = 6
 Details = Mapping[str, str]

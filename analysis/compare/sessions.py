@@ -97,8 +97,7 @@ def session_values(sessions: Iterable[Session]) -> dict[Key, Values]:
 
 
 # Differences that two sessions always have, or that follow from others.
-_ALWAYS = ("day", "environment.git_commit", "environment.variables.SLURM_", "environment.variables.PBS_",
-           "environment.variables.LSB_", "environment.hosts.host",
+_ALWAYS = ("day", "environment.git_commit", "environment.hosts.host",
            "environment.hosts.state.load", "environment.hosts.state.frequency_mhz",
            "environment.hosts.state.steal_fraction", "environment.hosts.state.gpus.clock_mhz")  # fmt: skip
 

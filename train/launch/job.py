@@ -3,7 +3,7 @@
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -130,9 +130,7 @@ def make_job(
         exchange=_exchange(config, mpirun),
         env=env,
         container=config.container,
-        shared=_shared(
-            config, folder, (*process.in_container(process.recorded_variables()), *env), on_this_machine=not hosts
-        ),
+        shared=_shared(config, folder, (*_passed_on(config, bool(hosts)), *env), on_this_machine=not hosts),
         cpu_quota_per_node=config.system.cpu_quota_per_node,
         separate_networks=config.launcher.separate_networks,
         link_mbit_per_s=config.system.link_mbit_per_s,
@@ -143,6 +141,13 @@ def make_job(
             for group_config in [identity.config_of(config, number)]
         ),
     )
+
+
+def _passed_on(config: RunConfig, on_hosts: bool) -> Iterator[str]:
+    """Yield the names of this environment's variables that ranks get in a container, or on other hosts."""
+    variables = process.variables_for_other_hosts() if on_hosts else process.recorded_variables()
+    names = variables if config.container.name == "none" else process.in_container(variables)
+    yield from (name for name in names if not process.is_launcher_variable(name))
 
 
 def _nodes(config: RunConfig, hosts: tuple[str, ...]) -> Nodes:

@@ -11,11 +11,11 @@ import resource
 import select
 import sys
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import psutil
 
-from record.protocol import JOB_ID
+from record.protocol import IN_ALLOCATION, JOB_ID
 
 # Horovod's launcher has five pipes and sockets for each rank; Gloo connects each rank with every other one.
 _FILES_PER_RANK = 8
@@ -24,23 +24,23 @@ _GONE_WITHIN_S = 30.0  # the kernel takes a large process apart before it is gon
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)  # loaded here: a child of a program with threads should do as little as possible before exec
 
-_SECRET = re.compile("KEY|TOKEN|SECRET|PASS|AUTH|CRED|JWT|COOKIE", re.IGNORECASE)
-# Variables that can change a measurement: all settings of compilers, threads, MPIs and networks, by family, and the
-# placement of the job by its batch system. What Open MPI and PMIx tell a process of its job is no setting.
-_RECORDED = re.compile(
-    "(HOROVOD|TF|XLA|CUDA|NCCL|OMP|GOMP|KMP|MKL|ONEDNN|DNNL|MALLOC|UCX|UCC|FI|PSM2?|HFI|IBV|MLX[45])_.+"
-    "|(MPICH|I_MPI|HYDRA|MV2|MVP)_.+|(PMIX|PRTE)_MCA_.+|OMPI_MCA_(?!(orte|ess)_|initial_wdir|num_procs).+"
-    "|LD_(PRELOAD|AUDIT)|PYTHON(PATH|HOME)|GLIBC_TUNABLES"
-    "|SLURM_(JOB_|STEP_)?(ID|NODELIST|NUM_NODES|NUM_TASKS|NNODES|NTASKS|PARTITION|QOS|CPUS_PER_NODE|TASKS_PER_NODE|GPUS)"
-    "|SLURM_(CLUSTER_NAME|CPUS_ON_NODE|CPUS_PER_(TASK|GPU)|CPU_(BIND|FREQ).*|DISTRIBUTION|EXACT|GPUS.*|GPU_(BIND|FREQ)"
-    "|HINT|JOB_(ACCOUNT|NAME|USER)|MEM_(BIND|PER).*|MPI_TYPE|NTASKS_PER_.+|RESTART_COUNT|THREADS_PER_CORE|TOPOLOGY_ADDR)"
-    "|PBS_(JOBID|NODEFILE|QUEUE|NCPUS|NGPUS|NODENUM)"
-    "|LSB_(JOBID|QUEUE|HOSTS|MCPU_HOSTS|DJOB_NUMPROC|AFFINITY_HOSTFILE|BIND_.+)"
+# Among them those of Terraform, which has TensorFlow's prefix: they may hold anything.
+_SECRET = re.compile(
+    "KEY|TOKEN|SECRET|PASS|AUTH|CRED|JWT|COOKIE|^TF_(CLI_.+|VAR_.+|LOG(_.+)?|DATA_DIR)$", re.IGNORECASE
 )
+# Variables that can change a measurement: settings of compilers, threads, MPIs and networks, and the batch job.
+_RECORDED = re.compile(
+    "(HOROVOD|TF|XLA|CUDA|NCCL|OMP|GOMP|KMP|MKL|ONEDNN|DNNL|MALLOC|UCX|UCC|FI|PSM2?|HFI|IBV|MLX[45]|OMPI|PMIX|PRTE"
+    "|MPICH|I_MPI|HYDRA|MV2|MVP|SLURM|PBS|LSB)_.+|LD_(PRELOAD|AUDIT)|PYTHON(PATH|HOME)|GLIBC_TUNABLES"
+)
+# Those of them that are no settings: what Open MPI and PMIx tell each process of its job, among it the key of the job's
+# connections. And the options of Slurm's plugins, which may hold anything.
+_NOT_RECORDED = re.compile(
+    "OMPI_(?!MCA_|ALLOW_).+|OMPI_MCA_((orte|ess)_.+|initial_wdir|num_procs)|PMIX_(?!MCA_).+|SLURM_SPANK_.+"
+)
+_OF_BATCH_JOB = re.compile("(SLURM|PBS|LSB)_.+")
 # Those of them that name files of this host: they reach no rank in a container.
 _FILES_OF_HOST = re.compile("LD_(PRELOAD|AUDIT)|PYTHON(PATH|HOME)")
-# Terraform's, with TensorFlow's prefix: they may hold anything.
-_TERRAFORM = re.compile("TF_(CLI_.+|VAR_.+|LOG(_.+)?|DATA_DIR)")
 # Variables with which a process starts on another host as here: programs, libraries, languages, containers.
 _START_VARIABLES = re.compile("PATH|LD_LIBRARY_PATH|LANG|LC_.+|TMPDIR|TZ|KIT_.+|(APPTAINER|SINGULARITY).+")
 # Variables by which launchers tell a process its rank: those of another launcher, whose job this one is in, are wrong.
@@ -123,7 +123,7 @@ def is_launcher_variable(name: str) -> bool:
 
 def recorded_variables() -> dict[str, str]:
     """Return the variables that can change a measurement, as a record holds them."""
-    return _matching_variables(_RECORDED)
+    return _matching_variables(lambda name: bool(_RECORDED.fullmatch(name) and not _NOT_RECORDED.fullmatch(name)))
 
 
 def in_container(variables: Mapping[str, str]) -> dict[str, str]:
@@ -132,25 +132,29 @@ def in_container(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def variables_for_other_hosts() -> dict[str, str]:
-    """Return the variables that ranks on other hosts get: all users of the hosts see them, in command lines."""
-    return _matching_variables(_START_VARIABLES) | recorded_variables()
+    """Return the variables that ranks on other hosts get: all users of the hosts see them, in command lines.
+
+    Those of a batch job only if the job is that of this launch: else they name hosts that are not its own.
+    """
+    variables = _matching_variables(_START_VARIABLES.fullmatch) | recorded_variables()
+    in_job = IN_ALLOCATION in os.environ
+    return {name: value for name, value in variables.items() if in_job or not _OF_BATCH_JOB.fullmatch(name)}
 
 
 def variables_for_ranks(needed: Collection[str] = ()) -> dict[str, str]:
     """Return the variables of this process for the ranks that it launches.
 
-    Without those of another launcher, those of Terraform, and those that may hold a secret unless they are `needed`.
+    Without those of another launcher, and those that may hold a secret unless they are `needed`.
     """
     return {
         name: value
         for name, value in os.environ.items()
-        if name in needed or not (is_secret(name) or is_launcher_variable(name) or _TERRAFORM.fullmatch(name))
+        if name in needed or not (is_secret(name) or is_launcher_variable(name))
     }
 
 
-def _matching_variables(names: re.Pattern[str]) -> dict[str, str]:
-    others = {name for name in os.environ if is_secret(name) or _TERRAFORM.fullmatch(name)}
-    return {name: os.environ[name] for name in sorted(os.environ.keys() - others) if names.fullmatch(name)}
+def _matching_variables(matches: Callable[[str], object]) -> dict[str, str]:
+    return {name: os.environ[name] for name in sorted(os.environ) if matches(name) and not is_secret(name)}
 
 
 if __name__ == "__main__":

@@ -61,6 +61,21 @@ def test_ranks_in_a_container_get_the_names_of_the_image_and_the_commit(monkeypa
     assert {*job.env, "KIT_JOB_ID", "KIT_JOB_STARTED_AT"} <= set(job.shared.variables)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "hosts", "passed_on"),
+    [
+        (["container=podman", "container.image=kit:cpu"], (), {"NCCL_DEBUG", "SLURM_JOB_ID"}),
+        (["launcher=ssh", "launcher.hosts=[a,b]"], ("a", "b"), {"PATH", "LD_PRELOAD", "NCCL_DEBUG"}),
+    ],
+)
+def test_ranks_that_do_not_inherit_them_get_the_variables_that_are_recorded(monkeypatch, overrides, hosts, passed_on):
+    names = ("PATH", "LD_PRELOAD", "NCCL_DEBUG", "SLURM_JOB_ID", "PMIX_RANK", "HOROVOD_RANK", "API_KEY")
+    config = largest("system.cores_per_node=8", *overrides)
+    monkeypatch.setattr("os.environ", dict.fromkeys(names, "1"))
+    variables = make_job(config, FOLDER, hosts).shared.variables
+    assert passed_on == {*variables} & {*names}
+
+
 def test_a_container_reads_the_data_and_the_weights():
     config = with_values(largest(), {"weights": "/weights/resnet.h5", "dataset.data_dir": "/data/set"})
     assert make_job(config, FOLDER).shared.reads == (Path("/data/set"), Path("/weights/resnet.h5"))

@@ -103,16 +103,19 @@ TUNE = {
     **dict.fromkeys(
         ("HOROVOD_CYCLE_TIME", "OMP_NUM_THREADS", "KMP_AFFINITY", "XLA_FLAGS", "CUDA_DEVICE_ORDER", "NCCL_IB_HCA",
          "UCX_NET_DEVICES", "FI_PROVIDER", "PSM2_MULTIRAIL", "MPICH_NO_LOCAL", "I_MPI_FABRICS", "MV2_ENABLE_AFFINITY",
-         "MVP_HCA", "PMIX_MCA_gds", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_pml", "GLIBC_TUNABLES", "PBS_JOBID",
-         "LSB_HOSTS"), "5",
+         "MVP_HCA", "PMIX_MCA_gds", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_pml", "GLIBC_TUNABLES"), "5",
     ),
-    "SLURM_JOB_ID": "7",
-    "SLURM_CPU_BIND_TYPE": "mask_cpu:",
-    "SLURM_JOB_NODELIST": "n[1-2]",
     **OF_HOST,
 }  # fmt: skip
+BATCH_JOB = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_CPU_BIND_TYPE": "mask_cpu:",
+    "SLURM_JOB_CPUS_PER_NODE": "4(x2)",
+    "SLURM_CLUSTER_NAME": "c",
+    **dict.fromkeys(("PBS_JOBID", "PBS_O_HOME", "PBS_NP", "LSB_HOSTS", "LSB_MAX_NUM_PROCESSORS"), "5"),
+}
 # The name of Open MPI's job key does not show that it is secret; Slurm's plugins take options of any kind.
-OTHERS = {"HOME": "/home/user", "SLURM_SPANK_X": "1", "MY_TF_X": "1", "PBS_O_HOME": "/home/user", "MYFI_X": "1"}
+OTHERS = {"HOME": "/home/user", "SLURM_SPANK_X": "1", "MY_TF_X": "1", "MY_PBS_X": "1", "MYFI_X": "1"}
 TERRAFORM = dict.fromkeys(("TF_CLI_CONFIG_FILE", "TF_VAR_region", "TF_LOG", "TF_DATA_DIR"), "x")
 JOB_KEY = {"OMPI_MCA_orte_precondition_transports": "1-2"}
 # What Open MPI tells each process.
@@ -134,6 +137,7 @@ def variables(monkeypatch):
         "PATH": "/bin",
         **dict.fromkeys(SECRETS, "hidden"),
         **TUNE,
+        **BATCH_JOB,
         **OTHERS,
         **JOB_KEY,
         **OF_MPIRUN,
@@ -144,20 +148,22 @@ def variables(monkeypatch):
 
 
 def test_only_what_can_change_a_measurement_is_recorded(variables):
-    assert process.recorded_variables() == TUNE
+    assert process.recorded_variables() == TUNE | BATCH_JOB
     passed = process.in_container(variables)  # without the files of its host
     assert passed == {name: variables[name] for name in variables.keys() - OF_HOST.keys()}
 
 
-def test_other_hosts_get_what_starts_a_rank_and_what_is_recorded(variables):
+def test_other_hosts_get_what_starts_a_rank_and_what_is_recorded_and_no_other_batch_job(variables):
     started = {"LC_ALL": "C.UTF-8", "KIT_JOB_ID": "1"}
     variables.update(started)
     assert process.variables_for_other_hosts() == {**TUNE, "PATH": "/bin", **started}
+    variables["KIT_IN_ALLOCATION"] = "1"  # by the script of the job: this launch is in it
+    assert process.variables_for_other_hosts().items() >= {**TUNE, **BATCH_JOB}.items()
 
 
 def test_ranks_get_all_but_secrets_and_the_rank_of_another_launcher_and_what_a_launcher_names(variables):
     variables.update(dict.fromkeys(RANK, "0"))
     variables.pop("PYTEST_CURRENT_TEST", None)
-    visible = {"PATH": "/bin", **TUNE, **OTHERS, **OF_MPIRUN}
+    visible = {"PATH": "/bin", **TUNE, **BATCH_JOB, **OTHERS, **OF_MPIRUN}
     assert process.variables_for_ranks() == visible
     assert process.variables_for_ranks(["SLURM_JWT"]) == {**visible, "SLURM_JWT": "hidden"}

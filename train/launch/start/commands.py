@@ -63,7 +63,7 @@ def _starter(job: Job) -> list[str]:
 def across_hosts(job: Job) -> list[str]:
     """Return the command of a job that starts its ranks on other hosts, over ssh: each in its own container, if any."""
     if job.exchange.controller == "mpi":
-        starter = open_mpi(job, ["PATH", *job.shared.variables, *job.env], SSH_OPTIONS)
+        starter = open_mpi(job, [*job.shared.variables, *job.env], SSH_OPTIONS)
     else:
         starter = gloo(job, sys.executable, job.exchange.interface)
     return [*starter, *rank(job)]
