@@ -98,10 +98,11 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
     if options.dry_run:
         show_lines("", Queue(runs, options.force).remarks(), console)
         print_commands(plan)
-        try:
-            checks.check_program(plan.points[0].config)
-        except ConfigError as error:  # it may run on another machine
-            show_lines(WARNING, [str(error)], console)
+        for check in (checks.check_data_folder, checks.check_program):
+            try:
+                check(plan.points[0].config)
+            except ConfigError as error:  # it may run on another machine
+                show_lines(WARNING, [str(error)], console)
         return 0
     # Jobs of a batch system share a results folder, each with its own points.
     with ExitStack() as folders:

@@ -209,6 +209,16 @@ def check_input(points: Sequence[Point], hosts_apart: bool) -> list[str]:
     return messages
 
 
+def check_data_folder(config: RunConfig) -> None:
+    """Raise ConfigError if the dataset is read from a folder that is missing or empty here."""
+    if not config.dataset.files or not _reads(config):
+        return
+    folder = Path(config.dataset.data_dir or "").expanduser()
+    if not folder.is_dir() or not any(folder.iterdir()):
+        state = "is empty" if folder.is_dir() else "is no folder on this machine"
+        raise ConfigError(f"dataset.data_dir={folder} {state}; the ranks read {config.dataset.name} there")
+
+
 def check_program(config: RunConfig) -> None:
     """Raise ConfigError if a user's program or its folder is missing, or it is named as if it ran in another folder."""
     program = config.program

@@ -90,6 +90,16 @@ def test_data_on_other_hosts_is_left_to_the_ranks(tmp_path):
 LINES = [f"line {number}" for number in range(1, 21)]
 
 
+def test_a_plan_names_a_folder_of_data_that_is_missing_or_empty(tmp_path):
+    fruit = ["dataset=fruit", "model=tiny"]
+    for folder, state in ((tmp_path / "none", "is no folder on this machine"), (tmp_path, "is empty")):
+        with pytest.raises(ConfigError, match=f"dataset.data_dir={folder} {state}; the ranks read fruit there"):
+            checks.check_data_folder(load([*fruit, f"dataset.data_dir={folder}"]))
+    (tmp_path / "apple").mkdir()
+    checks.check_data_folder(load([*fruit, f"dataset.data_dir={tmp_path}"]))
+    checks.check_data_folder(load(["model=tiny"]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "lines", "expected"),
