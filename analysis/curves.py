@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis import grouped, metrics, speedups
 from analysis.documents import counted
-from analysis.stats import Number
+from analysis.speedups import CurvePoint
 from analysis.stats.student import Noise, pooled, square_about_line, square_about_mean
 from analysis.table.identity import SCALING
 
@@ -84,10 +84,10 @@ def measured_in_rounds(row: Row) -> bool:
     return not pd.isna(row.get("round"))
 
 
-def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> dict[float, dict[str, Number]]:
-    """Return `speedups.numbers` over the ranks of these points of one curve in rounds of `table`."""
+def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> list[CurvePoint]:
+    """Return the curve of these points of one curve in rounds of `table`."""
     runs = speedups.rates(table[table["series"].eq(points["series"].iloc[0]) & table["kind"].eq("measured")])
-    return speedups.numbers(runs[runs["ranks"].isin(points["ranks"])], "ranks")
+    return speedups.curve(runs[runs["ranks"].isin(points["ranks"])], "ranks")
 
 
 def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Callable[[Row], list[Row]]:

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.documents import counted
+from analysis.speedups import CurvePoint
 from analysis.table import controls
 from analysis.table.identity import PHRASES
 from record import intervals, recorded_config
@@ -48,13 +49,14 @@ STRATEGY = ("backend", "gradients", "cycle_time_ms")
 _DISTINCTIVE = ("swept", "arm", "machine", "dataset", "device", "precision", "measure", "batch_per_rank", *STRATEGY)
 
 
-def measurement_counts(runs: pd.DataFrame, curve: pd.DataFrame) -> str:
+def measurement_counts(runs: pd.DataFrame, curve: Sequence[CurvePoint]) -> str:
     """Return how often the points of a curve were measured, for a legend: "24 rounds in 2 launches", "n=3"."""
     if runs["round"].isna().all():
-        return n_range(curve["n"])
+        return n_range(point.n for point in curve)
     counts = []
-    for column, noun in (("n", "round"), ("launches", "launch")):
-        low, high = curve[column].min(), curve[column].max()
+    for name, noun in (("n", "round"), ("launches", "launch")):
+        numbers = [getattr(point, name) for point in curve]
+        low, high = min(numbers), max(numbers)
         counts.append(("" if low == high else f"{low} to ") + counted(high, noun))
     return " in ".join(counts)
 

@@ -5,6 +5,7 @@ Pure: tables in and out, by the formulas of `record.intervals`.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -112,18 +113,32 @@ def paired(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> p
     return pairs.assign(efficiency=efficiency if first > 0 else math.nan)
 
 
-def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return a scaling curve, one row per size, with speedups over the smallest size. Arguments: `paired`.
+@dataclass(frozen=True, eq=False)
+class CurvePoint:
+    """One size of a scaling curve; speedup and efficiency are over the smallest size."""
 
-    Columns: size, n (rounds, or repeats), launches, and rate, speedup, efficiency with the ends of their 95 % intervals
-    (`_low`, `_high`, NaN with fewer than 6 values); numbers has the three by name. They are those of
-    `record.intervals`; without a common turn a speedup is the ratio of the rates, and has no interval. Speedup and
-    efficiency of the smallest size are 1 by definition; its scatter is in those of the others.
+    size: float
+    launches: int
+    rate: Number
+    speedup: Number
+    efficiency: Number
+
+    @property
+    def n(self) -> int:
+        """Return the number of rounds or repeats."""
+        return self.rate.n
+
+
+def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> list[CurvePoint]:
+    """Return a scaling curve, ascending by size. Arguments: `paired`.
+
+    The intervals are those of `record.intervals`; without a common turn a speedup is the ratio of the rates, and has no
+    interval. Speedup and efficiency of the smallest size are 1 by definition; its scatter is in those of the others.
     """
     launches = runs.groupby(runs[over].astype(float))["record"].nunique()
     sizes = _by_size(runs, over)
     bases = sizes if base is None else _by_size(base, over)
-    first, rows = min(bases, default=math.nan), []
+    first, points = min(bases, default=math.nan), []
     for size, rates in sizes.items():
         rate, speedup = repeats.number(intervals.rate(rates)), repeats.number(intervals.speedup(rates, bases[first]))
         if size == first and base is None:
@@ -132,16 +147,8 @@ def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd
             base_rate = repeats.number(intervals.rate(bases[first]))
             speedup = unknown(metrics.speedup(rate.value, base_rate.value), min(rate.n, base_rate.n))
         efficiency = speedup.over(size / first) if first > 0 else unknown()
-        numbers = {"rate": rate, "speedup": speedup, "efficiency": efficiency}
-        ends = [x for number in numbers.values() for x in (number.value, number.low, number.high)]
-        rows.append([size, rate.n, launches[size], *ends, numbers])
-    return pd.DataFrame(rows, columns=_CURVE)
-
-
-def numbers(runs: pd.DataFrame, over: str) -> dict[float, dict[str, Number]]:
-    """Return rate, speedup and efficiency at each size of a curve. Arguments: as of `curve`."""
-    points = curve(runs, over)
-    return {float(size): named for size, named in zip(points["size"], points["numbers"], strict=True)}
+        points.append(CurvePoint(size, int(launches[size]), rate, speedup, efficiency))
+    return points
 
 
 def rate_of(runs: pd.DataFrame) -> Number:
@@ -170,11 +177,6 @@ def paired_differences(a: pd.DataFrame, b: pd.DataFrame, column: str) -> list[li
 def by_record(rows: pd.DataFrame, column: str) -> list[list[float]]:
     """Return the values of a column by the record that they are from, as of its rounds."""
     return [values.tolist() for _, values in rows.groupby("record", sort=False)[column]]
-
-
-_CURVE = ["size", "n", "launches"]
-_CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
-_CURVE += ["numbers"]
 
 
 def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:

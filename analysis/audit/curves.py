@@ -129,8 +129,8 @@ def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[N
     """Return the speedup of each point of a curve over the first one, with its interval."""
     base, *points = row_dicts(curve)
     if measured_in_rounds(base):
-        paired = over_smallest(curve, table)
-        return [paired[float(row["ranks"])]["speedup"] for row in points]
+        paired = {point.size: point.speedup for point in over_smallest(curve, table)}
+        return [paired[float(row["ranks"])] for row in points]
     return [speedup(row, base, noisy.at(row), noisy.at(base)) for row in points]
 
 

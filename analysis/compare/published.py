@@ -148,15 +148,15 @@ def _measured(local: LocalCurve, sizes: Sequence[float]) -> Iterator[tuple[str, 
 
     On an axis of scaling the ratios are speedup and efficiency.
     """
-    numbers, by = local.numbers(sizes), local.by.replace(" ", "_")
+    points, by = local.points(sizes), local.by.replace(" ", "_")
     for size in sizes if local.by == "throughput" else ():
-        yield "images_per_s", size, None, numbers[size]["rate"]
+        yield "images_per_s", size, None, points[size].rate
     ratios = {"relative_throughput": "speedup"}
     if local.axis in SIZES:
         ratios = {f"{name}_{by}": name for name in ("speedup", "efficiency")}
     for size in sizes[1:]:
         for quantity, name in ratios.items():
-            yield quantity, size, sizes[0], numbers[size][name]
+            yield quantity, size, sizes[0], getattr(points[size], name)
 
 
 def compare_curves(published: PublishedCurve, local: LocalCurve, tolerances: Tolerances) -> Iterator[Judged]:
@@ -285,10 +285,10 @@ def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, tolerances: To
 def _single(series: pd.DataFrame, quantity: str) -> Number | None:
     """Return a number of whole runs, over repeats, or of a whole curve; None if the records lack it."""
     if quantity == "flat_from_global_batch":
-        mean = speedups.curve(speedups.rates(series), "global_batch").set_index("size")["rate"]
+        rates = {int(point.size): point.rate.value for point in speedups.curve(speedups.rates(series), "global_batch")}
         # The rule for accuracies: the first from which on all stay close to the best.
-        flat = metrics.epochs_to_stable(mean.index.tolist(), metrics.speedup(mean, mean.max()).tolist(), FLAT)
-        return unknown(flat) if len(mean) > 1 else None
+        of_best = [rate / max(rates.values()) for rate in rates.values()]
+        return unknown(metrics.epochs_to_stable([*rates], of_best, FLAT)) if len(rates) > 1 else None
     values = final_values(series, quantity) if quantity in _FINAL else training_runs(series)["epochs_to_stable"]
     return student.mean(values.dropna().tolist()) if values.notna().any() else None
 

@@ -11,6 +11,7 @@ from analysis import labels, speedups
 from analysis.documents import Document, NumberField, about, counted
 from analysis.experiments import allreduce, arms, final_values, point_bounds, point_energy
 from analysis.experiments.allreduce import AllreducePoint
+from analysis.speedups import CurvePoint
 from analysis.stats import Number, repeats, significant, unknown
 from analysis.stats.repeats import singles
 from analysis.table import controls
@@ -125,7 +126,7 @@ def _without_own_controls(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[~(control & runs["ranks"].eq(1) & itself)]
 
 
-def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, list[CurvePoint]]:
     """Return speedup and efficiency of one series over its ranks, by each rate; none if ranks do not vary."""
     runs = rates["throughput"]
     base = speedups.base_of(runs, among)
@@ -133,17 +134,17 @@ def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd
         return {}
     if base is not None:  # the controls on its ranks have other batches
         rates = {"throughput": runs[runs["ranks"] > base["ranks"].min()]}
-    curves = {by: speedups.curve(rows, "ranks", base).set_index("size") for by, rows in rates.items()}
+    curves = {by: speedups.curve(rows, "ranks", base) for by, rows in rates.items()}
     return {by: curve for by, curve in curves.items() if by == "throughput" or len(curve) > 1}
 
 
-def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Number]]:
+def _speedups(at: pd.DataFrame, curves: dict[str, list[CurvePoint]]) -> Iterator[tuple[str, Number]]:
     """Yield speedup and efficiency of a point, by each rate that has them."""
     size = float(at["ranks"].iloc[0])
     for by, curve in curves.items():
-        for point in curve[curve.index == size].to_dict("records"):
-            for name in ("speedup", "efficiency"):
-                yield f"{name}_{by.replace(' ', '_')}", replace(point["numbers"][name], n=int(point["n"]))
+        for point in (point for point in curve if point.size == size):
+            for name, number in (("speedup", point.speedup), ("efficiency", point.efficiency)):
+                yield f"{name}_{by.replace(' ', '_')}", replace(number, n=point.n)
 
 
 def _bounds(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tuple[str, Number]]:

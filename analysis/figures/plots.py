@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
 from analysis import labels, speedups
+from analysis.stats import Number
 from analysis.stats.repeats import arithmetic_mean
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, LINK
@@ -98,6 +99,12 @@ class Line:
     high: Sequence[float] = ()
     shared: Sequence[bool] = ()
     raw: tuple[Sequence[float], Sequence[float]] = ((), ())
+
+
+def through(line: Line, numbers: Mapping[float, Number], **more: Any) -> Line:
+    """Return a line through numbers with their intervals, by x."""
+    y, low, high = ([getattr(number, end) for number in numbers.values()] for end in ("value", "low", "high"))
+    return replace(line, x=[*numbers], y=y, low=low, high=high, **more)
 
 
 def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool | str) -> tuple[Figure, list[Axes]]:
@@ -179,17 +186,15 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
         base = speedups.base_of(points, runs)
         curve, values = speedups.curve(points, over, base), speedups.paired(points, over, base)
         shared = controls.invalid(points).groupby(points[over]).any()
-        model, measured = points["model"].iloc[0], labels.measurement_counts(points, curve)
+        model, counts = points["model"].iloc[0], [point.n for point in curve]
+        label = [f"{labels.name(model)}, local", labels.measurement_counts(points, curve)]
+        label += labels.distinctions(points, runs)
         nth = series_number(runs, model, series)
-        lines.append(
-            Line(
-                ", ".join([f"{labels.name(model)}, local", measured, *labels.distinctions(points, runs)]),
-                curve["size"].tolist(), curve[value].tolist(), colour_of[str(model), str(series)],
-                local_marker(model, nth), nth_style(nth) if curve["n"].min() > 1 else "",
-                curve[f"{value}_low"].tolist(), curve[f"{value}_high"].tolist(), shared.tolist(),
-                (values["size"].tolist(), values[value].tolist()) if curve["n"].max() > 1 else ((), ()),
-            )
-        )  # fmt: skip
+        line = empty_line(", ".join(label), colour_of[str(model), str(series)], nth, model)
+        raw = (values["size"].tolist(), values[value].tolist()) if max(counts) > 1 else ((), ())
+        numbers = {point.size: getattr(point, value) for point in curve}
+        line = through(line, numbers, shared=shared.tolist(), raw=raw)
+        lines.append(line if min(counts) > 1 else replace(line, style=""))
     return lines
 
 
@@ -333,10 +338,9 @@ def means(runs: pd.DataFrame, value: str, over: str, line: Line, scaling: bool =
     """
     at = {float(str(x)): arithmetic_mean(speedups.by_record(rows, value)) for x, rows in runs.groupby(over)}
     shared = controls.invalid(runs).groupby(runs[over]).any().tolist() if scaling else ()
-    values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
     label = f"{line.label}, {labels.n_range(e.n for e in at.values())}"
     raw = (runs[over].tolist(), runs[value].tolist()) if len(runs) > len(at) else ((), ())
-    return replace(line, label=label, x=list(at), y=values, low=low, high=high, shared=shared, raw=raw)
+    return through(replace(line, label=label), at, shared=shared, raw=raw)
 
 
 def epochs(local: pd.DataFrame, quantity: str, line: Line) -> list[Line]:

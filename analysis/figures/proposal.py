@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from analysis.figures import plots
 from analysis.figures.plots import MM, Line
 from analysis.proposal import Kind, Proposal, SupportedCurve
-from analysis.stats import Number
 
 _WIDTH_MM, _PANELS_MM = 174, 52
 _QUANTITIES = ("rate", "speedup", "efficiency")
@@ -64,8 +63,6 @@ def _lines(curve: SupportedCurve, quantity: str, number: int) -> Iterator[Line]:
     predicted = [row for row in curve.rows if row.predicted]
     parts = ((curve.name, curve.measured, "-"), ("", predicted, ":"))
     for label, rows, style in (part for part in parts if part[1]):
-        numbers: list[Number] = [getattr(row, quantity) for row in rows]
-        y, low, high = ([getattr(number, end) for number in numbers] for end in ("value", "low", "high"))
         hollow = [row.predicted or not row.valid for row in rows]
-        shape = plots.colour(curve.model), plots.local_marker(curve.model, number), style
-        yield Line(label, [row.nodes for row in rows], y, *shape, low, high, hollow)
+        line = Line(label, [], [], plots.colour(curve.model), plots.local_marker(curve.model, number), style)
+        yield plots.through(line, {row.nodes: getattr(row, quantity) for row in rows}, shared=hollow)

@@ -105,8 +105,8 @@ def _without_allreduce(local: pd.DataFrame, over: str) -> list[Line]:
     lines = [Line("without allreduce", [], [], plots.GREY, "x", "")] if len(control_series) else []
     for (model, _), rows in control_series:
         curve = speedups.curve(rows, over, speedups.base_of(rows, runs))
-        y, low, high = (curve[f"efficiency{end}"].tolist() for end in ("", "_low", "_high"))
-        lines.append(Line("", curve["size"].tolist(), y, plots.colour(model), "x", "", low, high))
+        style = Line("", [], [], plots.colour(model), "x", "")
+        lines.append(plots.through(style, {point.size: point.efficiency for point in curve}))
     return lines
 
 

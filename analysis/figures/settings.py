@@ -148,20 +148,15 @@ def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> lis
         launches = {x: values for x, values in joules_at.items() if values}
         if not launches:
             continue
-        medians = [repeats.typical(values) for values in launches.values()]
+        medians = {x: repeats.typical(values) for x, values in launches.items()}
         raw = [(x, value) for x, values in launches.items() for launch in values for value in launch]
-        label = [f"{labels.name(model)}, local", labels.n_range(median.n for median in medians)]
+        label = [f"{labels.name(model)}, local", labels.n_range(median.n for median in medians.values())]
+        label += labels.distinctions(rows, runs)
         nth = plots.series_number(runs, model, series)
-        style = colours[str(model), str(series)], plots.local_marker(model, nth), plots.nth_style(nth)
-        values, low, high = ([getattr(median, end) for median in medians] for end in ("value", "low", "high"))
+        line = plots.empty_line(", ".join(label), colours[str(model), str(series)], nth, model)
         invalid = controls.invalid(rows).groupby(rows["x"]).any()
-        lines.append(
-            Line(
-                ", ".join([*label, *labels.distinctions(rows, runs)]), [*launches], values, *style, low, high,
-                [bool(invalid[x]) for x in launches],
-                ([x for x, _ in raw], [y for _, y in raw]) if len(raw) > len(launches) else ((), ()),
-            )
-        )  # fmt: skip
+        dots = ([x for x, _ in raw], [y for _, y in raw]) if len(raw) > len(launches) else ((), ())
+        lines.append(plots.through(line, medians, shared=[bool(invalid[x]) for x in launches], raw=dots))
     return lines
 
 

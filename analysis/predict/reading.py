@@ -153,13 +153,14 @@ def local(table: pd.DataFrame) -> list[Curve]:
 def _series_curve(runs: pd.DataFrame, without_allreduce: pd.DataFrame, hardware: pd.DataFrame) -> Curve:
     """Return one series of local records, with the interval of each point, and what bounds its steps."""
     first = runs.to_dict("records")[0]
-    points = speedups.curve(runs, "ranks").rename(columns={"size": "ranks", "rate": "images_per_s"})
+    rates = {point.size: point.rate for point in speedups.curve(runs, "ranks")}
+    points = pd.DataFrame({"ranks": [*rates], "images_per_s": [rate.value for rate in rates.values()]})
     program = first["backend"] == recorded_config.PROGRAM
     # A program without a batch per rank divides its global batch among the ranks.
     shares = runs["batch_per_rank"].astype(float).fillna(runs["global_batch"].astype(float) / runs["ranks"])
     batch = shares.groupby(runs["ranks"].astype(float)).first()
     points["batch_per_rank"] = points["ranks"].map(batch)
-    points["spread"] = (points["rate_high"] - points["rate_low"]) / _ERRORS_BETWEEN_ENDS / points["images_per_s"]
+    points["spread"] = [(rate.high - rate.low) / _ERRORS_BETWEEN_ENDS / rate.value for rate in rates.values()]
     alike = batch.nunique() == 1 and not (program and batch.iloc[0] == 1)
     setting = (first["machine"], f"batch {batch.iloc[0]:g}" * alike, first["swept"])
     return _curve(

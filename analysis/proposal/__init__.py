@@ -196,8 +196,8 @@ def _gains(points: Sequence[summary.Point]) -> list[tuple[Number | None, float]]
     """Return the rate of each point over that of the point before it, and the ranks over those of that; first none."""
     gains: list[tuple[Number | None, float]] = [(None, math.nan)]
     for before, point in itertools.pairwise(points):
-        pair = speedups.numbers(pd.concat([before.runs, point.runs]), "ranks")
-        gains.append((pair[max(pair)]["speedup"], max(pair) / min(pair)))
+        first, second = speedups.curve(pd.concat([before.runs, point.runs]), "ranks")
+        gains.append((second.speedup, second.size / first.size))
     return gains
 
 

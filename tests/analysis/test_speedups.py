@@ -11,12 +11,11 @@ def curve(sizes, rates, *pairs):
 
 def test_a_curve_worked_by_hand():
     result = curve([2, 2, 4, 4, 8], [20, 20, 36, 36, 72])
-    assert result["size"].tolist() == [2, 4, 8]
-    assert result["n"].tolist() == [2, 2, 1]
-    assert result["speedup"].tolist() == pytest.approx([1, 1.8, 3.6])
-    assert result["efficiency"].tolist() == pytest.approx([1, 0.9, 0.9])
-    assert result["efficiency_low"].isna().all()
-    assert curve([], []).empty
+    assert [(point.size, point.n) for point in result] == [(2, 2), (4, 2), (8, 1)]
+    assert [point.speedup.value for point in result] == pytest.approx([1, 1.8, 3.6])
+    assert [point.efficiency.value for point in result] == pytest.approx([1, 0.9, 0.9])
+    assert not any(point.efficiency.has_interval for point in result)
+    assert curve([], []) == []
     with pytest.raises(ValueError, match="positive"):
         curve([1, 2], [1.0, 0.0])
 
@@ -27,16 +26,15 @@ def test_speedups_of_launches_are_of_the_runs_that_took_turns():
     ratios = (1.6, 1.7, 1.8, 1.9, 1.65, 1.75)
     rates = [rate * ratio for rate, ratio in zip(base, ratios, strict=True)]
     turns = [("", 0, repeat) for repeat in range(6)]
-    two = curve([1] * 5 + [2] * 6, base[1:] + rates, [*turns[1:], *turns]).set_index("size").loc[2]
-    assert two["n"] == 6
-    assert two["speedup"] == pytest.approx(1.75, rel=0.02)
-    assert math.isnan(two["speedup_low"])  # of five pairs
+    _, two = curve([1] * 5 + [2] * 6, base[1:] + rates, [*turns[1:], *turns])
+    assert two.n == 6
+    assert two.speedup.value == pytest.approx(1.75, rel=0.02)
+    assert not two.speedup.has_interval  # of five pairs
 
 
 def test_without_a_common_repeat_a_speedup_is_the_ratio_of_the_rates():
     result = curve([1, 2], [10, 18], [("", 0, 0), ("", 0, 1)])
-    assert result["speedup"].tolist() == pytest.approx([1, 1.8])
-    assert result["speedup_low"].isna().all()
+    assert [(point.speedup.value, point.speedup.has_interval) for point in result] == [(1, False), (1.8, False)]
 
 
 def test_what_a_doubling_keeps_is_that_of_the_typical_rates():

@@ -26,17 +26,13 @@ def _local(model: str | tuple[str, ...]) -> dict[str, object]:
     return {"experiment": ("fixed_work", "cifar10"), "model": model}
 
 
-def _curve(published: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    """Return a speedup of the report: GPUs x speed in parallel / in serial, or time in serial / in parallel."""
+def _line(published: pd.DataFrame, quantity: str, value: str, template: Line) -> Line:
+    """Return speedups or efficiencies: GPUs x speed in parallel / in serial, or time in serial / in parallel."""
     rows = published[(published["quantity"] == quantity) & (published["value"] > 0)]
     times = quantity == "wall_s"
     rate = metrics.rate(1.0, rows["value"]) if times else metrics.job_total(rows["value"], rows["ranks"])
-    return speedups.curve(speedups.points(rows["ranks"].tolist(), rate.tolist()), "size")
-
-
-def _line(published: pd.DataFrame, quantity: str, value: str, template: Line) -> Line:
-    curve = _curve(published, quantity)
-    return replace(template, x=curve["size"].tolist(), y=curve[value].tolist())
+    curve = speedups.curve(speedups.points(rows["ranks"].tolist(), rate.tolist()), "size")
+    return replace(template, x=[point.size for point in curve], y=[getattr(point, value).value for point in curve])
 
 
 def _speedup(points: Points) -> Figure:

@@ -44,7 +44,8 @@ def _columns(points: Points, value: str, axis_label: str) -> Figure:
             column = rows[(rows["batch_per_rank"] == batch) & (rows["dataset"] == data)]
             curve = speedups.curve(speedups.points(column["ranks"].tolist(), column["value"].tolist()), "size")
             label = f"batch {batch}, {'real' if data == 'imagenet' else data}"
-            lines.append(Line(label, curve["size"].tolist(), curve[value].tolist(), *style))
+            sizes, values = [point.size for point in curve], [getattr(point, value).value for point in curve]
+            lines.append(Line(label, sizes, values, *style))
         local = plots.local_lines(benchmarks[benchmarks["model"] == model], value=value)
         local = [replace(line, colour=plots.BLACK) for line in local]
         local += bnl.strategy_lines(strategies[strategies["model"] == model], value, _FREE)
