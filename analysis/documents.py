@@ -13,7 +13,7 @@ import pandas as pd
 from msgspec import UNSET, Meta, UnsetType
 
 from analysis import stats
-from analysis.stats import Variation
+from analysis.stats import LEVEL, Variation
 
 
 def about(text: str) -> Meta:
@@ -61,7 +61,7 @@ def optional(number: stats.Number | None) -> stats.Number | None:
 
 def _number(number: stats.Number) -> Number:
     level, variation = (number.level, number.variation) if number.has_interval else (None, "")
-    another = UNSET if math.isnan(number.another[0]) else [*number.another]
+    another = [*number.another(LEVEL)] if number.another and number.level == LEVEL else UNSET
     return filled(Number, number, level=level, variation=variation, another=another)
 
 

@@ -140,11 +140,11 @@ def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> li
     bases = sizes if base is None else _by_size(base, over)
     first, points = min(bases, default=math.nan), []
     for size, rates in sizes.items():
-        rate, speedup = repeats.number(intervals.rate(rates)), repeats.number(intervals.speedup(rates, bases[first]))
+        rate, speedup = repeats.shown(intervals.rate(rates)), repeats.shown(intervals.speedup(rates, bases[first]))
         if size == first and base is None:
             speedup = unknown(1.0, rate.n)
         elif not speedup.n:
-            base_rate = repeats.number(intervals.rate(bases[first]))
+            base_rate = repeats.shown(intervals.rate(bases[first]))
             speedup = unknown(metrics.speedup(rate.value, base_rate.value), min(rate.n, base_rate.n))
         efficiency = speedup.over(size / first) if first > 0 else unknown()
         points.append(CurvePoint(size, int(launches[size]), rate, speedup, efficiency))
@@ -153,12 +153,12 @@ def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> li
 
 def rate_of(runs: pd.DataFrame) -> Number:
     """Return the rate of the runs or rounds of one point, as from `rates`."""
-    return repeats.number(intervals.rate(by_turn(runs)))
+    return repeats.shown(intervals.rate(by_turn(runs)))
 
 
 def ratio(over: pd.DataFrame, under: pd.DataFrame, level: float = LEVEL) -> Number:
     """Return the ratio of the rates of two sets of runs, as from `rates`, of one point each, shown at a level."""
-    return repeats.number(intervals.speedup(by_turn(over), by_turn(under)), level)
+    return repeats.shown(intervals.speedup(by_turn(over), by_turn(under)), level)
 
 
 def paired_ratios(over: pd.DataFrame, under: pd.DataFrame) -> dict[Turn, float]:
@@ -201,4 +201,4 @@ def per_doubling(runs: pd.DataFrame, over: str) -> Number:
     doublings = np.log2([*sizes])
     powers = (doublings - doublings.mean()) / ((doublings - doublings.mean()) ** 2).sum()
     share = intervals.power_product([*zip(powers.tolist(), sizes.values(), strict=True)])
-    return repeats.number(share).over(2.0)
+    return repeats.shown(share).over(2.0)

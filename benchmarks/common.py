@@ -48,10 +48,10 @@ def merged(rows: Iterable[Row], by: Collection[str]) -> list[Row]:
 
 def in_words(values: Sequence[float], digits: int = 3) -> str:
     """Return the typical value with its 95 % interval; the values themselves where they are too few for one."""
-    interval = intervals.typical([values])
-    if interval is None or interval.n < intervals.MIN_VALUES:
+    number = intervals.typical([values])
+    if number is None or not number.has_interval:
         return ", ".join(f"{value:.{digits}f}" for value in values)
-    return f"{interval.value:.{digits}f} ({interval.low:.{digits}f} to {interval.high:.{digits}f})"
+    return number.text(f".{digits}f")
 
 
 def launch_overrides(results: Path, user_overrides: Sequence[str], **measure: object) -> list[str]:

@@ -32,6 +32,7 @@ import numpy as np
 
 from analysis.compare.launches import days_mean
 from benchmarks.common import Rng, Row, merged, options, show
+from common.number import Number
 from record import disturbance, intervals
 from record.schema import CoreUse
 from train.launch.plan.launches import STOP_LEVEL
@@ -323,7 +324,7 @@ def launch(case: Case, rng: Rng) -> np.ndarray:
     return times * np.exp([case.between * away, 0.0])
 
 
-def ratio(launches: Sequence[np.ndarray]) -> intervals.Interval:
+def ratio(launches: Sequence[np.ndarray]) -> Number:
     """Return the ratio of the arms, whose truth is 1, as the kit computes it. launches: the times of each."""
     rates = [
         {intervals.Turn(str(nth), 0, number): 1 / time for nth, times in enumerate(launches)

@@ -9,15 +9,16 @@ docs/validation.md has the table.
 """
 
 import bisect
-import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-LEVEL = 0.95
+from common.number import LEVEL as LEVEL
+from common.number import NO_ENDS, Ends, Number, Variation
+
 MIN_VALUES = 6  # fewer values have no interval
 _MOST_PAIRED = 1000  # values, of whose pairs the estimate is made; the median of more is as good
 _FAR = 6.0  # times the median distance: a value further from the others counts as one at that distance
@@ -29,8 +30,6 @@ _MIN_SPLIT = 24  # values
 _LARGEST_EXPONENT = 700.0  # of a double: few launches have ends beyond it at high levels
 
 Launches = Sequence[Sequence[float]]  # the values of each launch, in the order of their measurement
-Variation = Literal["between rounds", "between launches"]  # that an interval allows for: the latter is wider
-Ends = tuple[float, float]
 
 
 class Turn(NamedTuple):
@@ -42,44 +41,6 @@ class Turn(NamedTuple):
 
 
 Rates = Mapping[Turn, float]  # of one point, in the order of measurement
-
-
-@dataclass(frozen=True, eq=False)
-class Interval:
-    """A typical value of n values, its interval at each level, and the variation that it allows for.
-
-    `ends` are NaN without an interval. `scatter`: the standard deviation of single values, as a fraction. `another`:
-    where the value of another launch is expected; None if launches do not show it. `rounds_share`: of the variance of
-    the value, what its rounds account for; the rest are launches.
-    """
-
-    value: float
-    n: int
-    variation: Variation
-    ends: Callable[[float], Ends]
-    scatter: float
-    another: Callable[[float], Ends] | None = None
-    rounds_share: float = 1.0
-
-    @functools.cached_property
-    def low(self) -> float:
-        """Return the lower end at LEVEL."""
-        return self.ends(LEVEL)[0]
-
-    @functools.cached_property
-    def high(self) -> float:
-        """Return the upper end at LEVEL."""
-        return self.ends(LEVEL)[1]
-
-    def half_width_fraction(self, level: float = LEVEL) -> float:
-        """Return half the width of the interval, as a fraction of the value; infinite without an interval."""
-        low, high = self.ends(level)
-        return math.inf if math.isnan(low) else (high - low) / 2 / self.value
-
-    def text(self) -> str:
-        """Return the value as a ratio, with its interval if there is one."""
-        ends = "" if math.isnan(self.low) else f" ({self.low:.3g} to {self.high:.3g} {self.variation})"
-        return f"{self.value:.3g}x{ends}"
 
 
 def paired(rates: Rates, base: Rates) -> dict[Turn, float]:
@@ -95,17 +56,17 @@ def by_launch(rates: Rates) -> dict[str, list[float]]:
     return launches
 
 
-def rate(rates: Rates) -> Interval | None:
+def rate(rates: Rates) -> Number | None:
     """Return the typical rate of a point, with its interval; None without a rate."""
     return power_product([(1.0, rates)])
 
 
-def speedup(rates: Rates, base: Rates) -> Interval | None:
+def speedup(rates: Rates, base: Rates) -> Number | None:
     """Return the ratio of a typical rate to that of the base, with its interval; None if no turn has both."""
     return power_product([(1.0, rates), (-1.0, base)])
 
 
-def power_product(powers: Sequence[tuple[float, Rates]]) -> Interval | None:
+def power_product(powers: Sequence[tuple[float, Rates]]) -> Number | None:
     """Return the product of typical rates of points, each to a power, with its interval; None without a common turn.
 
     In a launch in rounds each rate is typical of all its rounds, also of those without the others. Launches of single
@@ -126,7 +87,7 @@ def power_product(powers: Sequence[tuple[float, Rates]]) -> Interval | None:
     return _interval(rows, math.log, single) if rows else None
 
 
-def typical(launches: Launches) -> Interval | None:
+def typical(launches: Launches) -> Number | None:
     """Return the typical value of launches, each with the values of its rounds; None without a value.
 
     Launches of one value each are taken as the rounds of one, which shows how launches differ. Values that are not all
@@ -157,7 +118,7 @@ def _centre(values: Sequence[float]) -> float:
     return median([(a + b) / 2 for a, b in pairs])
 
 
-def _interval(launches: Sequence[_Launch], scale: Callable[[float], float], single: bool) -> Interval:
+def _interval(launches: Sequence[_Launch], scale: Callable[[float], float], single: bool) -> Number:
     """Return the mean of launches with its interval. scale: of their values. single: its rounds are launches."""
     n, centre = sum(len(launch.rounds) for launch in launches), fmean(launch.centre for launch in launches)
 
@@ -167,11 +128,11 @@ def _interval(launches: Sequence[_Launch], scale: Callable[[float], float], sing
     variation: Variation = "between launches" if single or len(launches) > 1 else "between rounds"
     scatter = _scatter(launches)
     if n < MIN_VALUES:
-        return Interval(back(centre), n, variation, lambda _: (math.nan, math.nan), scatter)
+        return Number(back(centre), lambda _: NO_ENDS, n, scatter=scatter)
     square = scatter**2 / _EFFICIENCY
     if len(launches) == 1:
         low, high = _of_rounds(centre, launches[0].rounds, square)
-        return Interval(back(centre), n, variation, lambda level: (back(low(level)), back(high(level))), scatter)
+        return Number(back(centre), lambda level: (back(low(level)), back(high(level))), n, variation, scatter=scatter)
     prior = _LAUNCHES_DIFFER if scale is math.log else math.sqrt(square)
     posterior = _Posterior(launches, square, prior)
 
@@ -179,7 +140,10 @@ def _interval(launches: Sequence[_Launch], scale: Callable[[float], float], sing
         half = posterior.half_width(level, another)
         return back(centre - half), back(centre + half)
 
-    return Interval(back(centre), n, variation, ends, scatter, lambda level: ends(level, 1.0), posterior.rounds_share)
+    return Number(
+        back(centre), ends, n, variation, another=lambda level: ends(level, 1.0), scatter=scatter,
+        rounds_share=posterior.rounds_share,
+    )  # fmt: skip
 
 
 def _scatter(launches: Sequence[_Launch]) -> float:

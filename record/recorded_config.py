@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -242,6 +242,15 @@ def scaled_learning_rate(learning_rate: float, scaling: str, batches: int) -> fl
 def is_measured(key: str) -> bool:
     """Return whether a dotted key changes what is measured: neither it nor its section is in NOT_MEASURED."""
     return not any(key == listed or key.startswith(f"{listed}.") for listed in NOT_MEASURED)
+
+
+def flat(nested: Mapping[str, Any], unused: Container[str] = (), prefix: str = "") -> dict[str, Any]:
+    """Return nested values by dotted key, without the keys and sections `unused`."""
+    leaves: dict[str, Any] = {}
+    for name, value in nested.items():
+        if (key := f"{prefix}{name}") not in unused:
+            leaves |= flat(value, unused, f"{key}.") if isinstance(value, Mapping) and value else {key: value}
+    return leaves
 
 
 def hashed_name(key: str) -> str:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from common.number import Number
 from record import intervals, recorded_config
 from record.disturbance import run_selection
-from record.intervals import Interval, Turn
+from record.intervals import Turn
 from record.schema import Role, RunRecord, Window
 from record.summary import throughput
 
@@ -131,12 +132,12 @@ def over_base(runs: Sequence[RunRecord]) -> dict[str, tuple[dict[Turn, float], d
     return {name: (rates[index], rates[base]) for index, name in named if index != base and name not in left_out}
 
 
-def speedups(runs: Sequence[RunRecord]) -> dict[str, Interval | None]:
+def speedups(runs: Sequence[RunRecord]) -> dict[str, Number | None]:
     """Return the speedup of each arm of one curve over its base, by the name of the arm. runs: its launches."""
     return {name: intervals.speedup(*rates) for name, rates in over_base(runs).items()}
 
 
-def point_speedups(runs: Sequence[RunRecord]) -> dict[str, Interval | None]:
+def point_speedups(runs: Sequence[RunRecord]) -> dict[str, Number | None]:
     """Return those of `speedups` that the measurement is for: without controls and other added arms."""
     roles = {arm["name"]: arm["role"] for arm in runs[-1].config["rounds"]}
     return {name: speedup for name, speedup in speedups(runs).items() if roles[name] == "point"}

@@ -59,7 +59,7 @@ def launch(run: RunRecord, path: str) -> Launch:
 
 def _speedups(run: RunRecord) -> dict[str, Number]:
     by_arm = rounds.speedups([run]) if run.config.get("rounds") else {}
-    return {name: repeats.number(interval) for name, interval in by_arm.items()}
+    return {name: repeats.shown(interval) for name, interval in by_arm.items()}
 
 
 _COUNTERS = "the kernel's counters of cores (other_load, stolen_time)"

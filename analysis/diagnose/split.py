@@ -124,7 +124,7 @@ class Split:
             for number, step in enumerate(steps)
         }
         rates = {turn: 1 / step.measured_s for turn, step in turns.items()}
-        return repeats.number(intervals.speedup(rates, {turn: 1 / step.base_s for turn, step in turns.items()}))
+        return repeats.shown(intervals.speedup(rates, {turn: 1 / step.base_s for turn, step in turns.items()}))
 
     def efficiency_without(self, part: PartName) -> Number:
         """Return the efficiency if this part took no time, at most: other parts may take its place.

@@ -14,12 +14,12 @@ interval of `record.intervals`. A mean has one of its own, as the mean of skewed
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from analysis.stats import LEVEL, NO_ENDS, Ends, Number, unknown
+from analysis.stats import LEVEL, Ends, Number, unknown
 from record import intervals
-from record.intervals import Interval
 
 MIN_VALUES = intervals.MIN_VALUES
 # Of fewer rounds, more than 5 times in 100, none may have what disturbs one round in eight: 0.88^24 = 0.047.
@@ -33,18 +33,14 @@ def singles(values: Sequence[float]) -> list[list[float]]:
     return [[value] for value in values]
 
 
-def number(interval: Interval | None, level: float = LEVEL) -> Number:
-    """Return an interval as a number that is shown at a level; NaN for None."""
-    if interval is None:
-        return unknown(n=0)
-    another = interval.another(LEVEL) if interval.another and level == LEVEL else NO_ENDS
-    variation = interval.variation if interval.n >= MIN_VALUES else ""
-    return Number(interval.value, interval.ends, interval.n, variation, level, another=another)
+def shown(number: Number | None, level: float = LEVEL) -> Number:
+    """Return a number that is shown at a level; NaN for None."""
+    return unknown(n=0) if number is None else replace(number, level=level)
 
 
 def typical(launches: Launches, level: float = LEVEL) -> Number:
     """Return the typical value of launches (`record.intervals`), shown at a level; NaN for no value."""
-    return number(intervals.typical(launches), level)
+    return shown(intervals.typical(launches), level)
 
 
 def harmonic_mean(launches: Launches) -> Number:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from analysis import grouped
-from record.recorded_config import LAUNCH_PLAN, NOT_MEASURED, hashed_name
+from record.recorded_config import LAUNCH_PLAN, NOT_MEASURED, flat, hashed_name
 
 # Axes of scaling: more ranks do the work.
 SCALING = ("nodes", "ranks_per_node")
@@ -52,17 +52,9 @@ class Facts:
     arm_keys: Sequence[str] = ()
 
 
-def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the leaves of a configuration by dotted key, without those that do not distinguish series."""
-    leaves: dict[str, Any] = {}
-    for name, value in config.items():
-        key = f"{prefix}{name}"
-        if key in _NOT_IN_SERIES:
-            continue
-        leaves |= flat(value, f"{key}.") if isinstance(value, Mapping) and value else {key: value}
-    if not prefix:
-        leaves |= {f"measure.{name}": config["measure"].get(name) for name in _STEPS}
-    return leaves
+def leaves(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a configuration by dotted key, without those that do not distinguish series."""
+    return flat(config, _NOT_IN_SERIES) | {f"measure.{name}": config["measure"].get(name) for name in _STEPS}
 
 
 def phrase(key: str, value: Any) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from analysis import metrics
 from analysis.documents import counted
 from analysis.table import checks, hardware, schema
-from analysis.table.identity import Facts, flat
+from analysis.table.identity import Facts, leaves
 from record import clock, recorded_config, rounds, summary
 from record import schema as records
 from record.disturbance import run_selection
@@ -219,7 +219,7 @@ def _alone(run: RunRecord, index: int) -> RunRecord:
 def _facts(content: bytes) -> Facts:
     """Return the facts of a point; its repeats share them."""
     experiment, machine, config, swept, arm, arm_keys = msgspec.json.decode(content)
-    return Facts(experiment, machine, flat(config), config.get("derived", []), swept, arm, arm_keys)
+    return Facts(experiment, machine, leaves(config), config.get("derived", []), swept, arm, arm_keys)
 
 
 def _machine(run: RunRecord) -> str:

@@ -90,14 +90,6 @@ def config_hash(config: RunConfig, without: Iterable[str] = ()) -> str:
 _LAUNCH_KEYS = LAUNCH_PLAN | {"measure", "derived", "results", "tracking"}
 
 
-def flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested values by dotted key."""
-    leaves: dict[str, Any] = {}
-    for key, value in nested.items():
-        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
-    return leaves
-
-
 def differing_settings(launch: RunConfig, group: RunConfig) -> dict[str, Any]:
     """Return dotted key -> value of a group, for each key in which it differs from its launch."""
     group_values = {key: value for key, value in values(group).items() if key not in _LAUNCH_KEYS}

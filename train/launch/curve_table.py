@@ -1,13 +1,11 @@
 """The table of curves over nodes that fills itself while they are measured: a line a curve."""
 
-import math
 from collections.abc import Sequence
 
 from rich.table import Table
 
 from record import intervals, rounds
 from record.disturbance import run_selection
-from record.intervals import Interval
 from train.config.measure import RoundArm
 from train.launch.plan.launches import CurveState
 from train.launch.plan.runs import Point
@@ -61,10 +59,6 @@ def _rates(curve: CurveState) -> list[str]:
 
 def _speedup(curve: CurveState) -> str:
     """Return the speedup of the most nodes, with its interval if it has one; "" before it is measured."""
-    speedup: Interval | None = None
-    if curve.launches:
-        speedup = rounds.speedups(curve.launches).get(over_nodes(curve.point)[-1].name)
-    if speedup is None:
-        return ""
-    ends = "" if math.isnan(speedup.low) else f" ({speedup.low:.3g} to {speedup.high:.3g})"
-    return f"{speedup.value:.3g}{ends}"
+    speedups = rounds.speedups(curve.launches) if curve.launches else {}
+    speedup = speedups.get(over_nodes(curve.point)[-1].name)
+    return speedup.text(".3g") if speedup else ""

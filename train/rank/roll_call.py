@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from record import run_files as files
+from record.recorded_config import flat
 from record.schema import Host
-from train.config import identity
 from train.config.checks import ConfigError, listed
 from train.config.schema import RunConfig
 from train.rank import host as machine
@@ -134,7 +134,7 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
     ranks_by_text: dict[str, list[str]] = {}  # a difference -> the ranks that have it
     for answer, rank_details in zip(present, details, strict=True):
         texts = []
-        if keys := _changed(identity.flat(reference.config), identity.flat(rank_details.config)):
+        if keys := _changed(flat(reference.config), flat(rank_details.config)):
             texts.append(f"another configuration than {named}: {listed(keys)}")
         if changed := files.differing(reference.source, rank_details.source):
             how = [f"{path} {_difference(path, reference.source, rank_details.source)}" for path in changed]

@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from common.number import Number
 from record import clock, intervals, rounds
 from record import run_files as files
 from record.disturbance import run_selection, selection_text
-from record.intervals import Interval, Turn
+from record.intervals import Turn
 from record.progress import duration
 from record.schema import RECORD_NAME, RunRecord, load
 from train.config.measure import MeasureConfig
 from train.launch.plan.runs import Point, Run
 
-Speedups = Mapping[str, Interval | None]
+Speedups = Mapping[str, Number | None]
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,12 @@ def result(run: Run, records: Sequence[RunRecord]) -> str:
     return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *disturbed, *left_out])}"
 
 
-def _text(speedup: Interval | None) -> str:
+def _text(speedup: Number | None) -> str:
     if speedup is None:
         return "no complete round"
-    return speedup.text() if speedup.variation == "between launches" else f"{speedup.value:.3g}x"
+    if speedup.variation != "between launches":
+        return f"{speedup.value:.3g}x"
+    return f"{speedup.value:.3g}x ({speedup.low:.3g} to {speedup.high:.3g} between launches)"
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def _shortfall(
     name: str, goal: float, measured: Speedups, times_s: Sequence[float], reasons: Sequence[str]
 ) -> Shortfall:
     """Return the shortfall of a result, with the width of each ratio if they differ. times_s: of its launches."""
-    halves = {key: interval.half_width_fraction() if interval else math.inf for key, interval in measured.items()}
+    halves = {key: number.half_width_fraction() if number else math.inf for key, number in measured.items()}
     worst = max(halves.values(), default=math.inf)
     texts = {key: f"± {100 * half:.2g} %" if math.isfinite(half) else "no interval" for key, half in halves.items()}
     same = len(set(texts.values())) == 1
@@ -207,7 +210,7 @@ def more_program_launches(planned: Sequence[Run]) -> list[Run]:
     return [Run(point.point, repeat) for point in points]
 
 
-def program_speedups(points: Sequence[_ProgramPoint]) -> dict[str, Interval | None]:
+def program_speedups(points: Sequence[_ProgramPoint]) -> dict[str, Number | None]:
     """Return the speedup of each point of a program over the smallest of its series."""
     series: dict[str, list[_ProgramPoint]] = {}
     for measured in points:

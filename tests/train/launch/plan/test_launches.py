@@ -4,9 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from common.number import Number
 from record import rounds, summary
 from record import run_files as files
-from record.intervals import Interval
 from record.run_files import write_once
 from record.schema import RECORD_NAME, CoreUse, PrintedRate, ProgramFacts, Rank, dumps
 from tests.helpers.bare_record import bare_record
@@ -56,7 +56,7 @@ def test_ratios_of_different_widths_are_named(tmp_path, add_launches, monkeypatc
     records = add_launches(1.5, 1.5, 1.5)
     halves = dict(zip(rounds.speedups(records), (0.06, 0.2), strict=True))
     measured = {
-        name: Interval(1.5, 12, "between launches", lambda _, half=half: (1.5 - 1.5 * half, 1.5 + 1.5 * half), 0.0)
+        name: Number(1.5, lambda _, half=half: (1.5 - 1.5 * half, 1.5 + 1.5 * half), 12, "between launches")
         for name, half in halves.items()
     }
     monkeypatch.setattr(rounds, "point_speedups", lambda _: measured)
