@@ -1,10 +1,8 @@
-"""The benchmarks of a thousand ranks, with a few."""
-
-from dataclasses import replace
+"""The benchmark of a thousand ranks, with a few."""
 
 import pytest
 
-from benchmarks import thousand_ranks, thousand_record
+from benchmarks import thousand_record
 from record import run_files as files
 from record import schema as record
 
@@ -19,19 +17,3 @@ def test_a_record_is_made_of_the_parts_and_the_analysis_trusts_it(tmp_path, comp
     assert (len(run.ranks), len(run.ranks[7].step_times_s), run.ranks[7].node) == (8, 30, 1)
     assert len(run.ranks[7].compute_times_s) == (30 if computes else 0)
     assert {"parts of all ranks, next look", "audited", "its figures drawn"} <= {row[0] for row in stages.rows}
-
-
-def test_ranks_that_agree_and_one_that_does_not():
-    job = thousand_ranks.job_of(8)
-    assert thousand_ranks.hold(job) < 1
-    last = job.present[-1]
-    _, output = thousand_ranks.refuse(job, replace(last, host=replace(last.host, host="node0000")))
-    assert "there are 5 on node0000, 3 on node0001" in output
-    _, output = thousand_ranks.refuse(job, replace(last, source_digest="0" * 12))
-    assert output.startswith("rank 7 (node0001): other files than rank 0 (node0000): train/worker.py")
-
-
-@pytest.mark.slow
-def test_processes_meet():
-    assert thousand_ranks.meet_rank_groups(6) < 60
-    assert thousand_ranks.meet_as_srun_does(8) < 60
