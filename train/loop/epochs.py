@@ -19,8 +19,9 @@ import tensorflow as tf
 
 from record import run_files as files
 from record.schema import Epoch
+from train.loop import NotFinite
 from train.loop.learner import Learner
-from train.loop.timed_steps import Batches, NotFinite, Steps, finite_losses, run_steps
+from train.loop.timed_steps import Batches, Steps, finite_losses, run_steps
 from train.predictions import Predictions
 from train.rank import environment
 from train.task import Context

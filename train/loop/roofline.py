@@ -14,7 +14,6 @@ import tf_keras
 
 from record.schema import MatrixProduct, Operations
 from train.allreduce import links
-from train.config.schema import RunConfig
 from train.distribution import Distribution
 from train.loop.learner import Learner
 from train.loop.step import synchronize_devices
@@ -46,14 +45,6 @@ def measure(context: Context, ranks: Distribution, arm: int | None = None, brief
         received, problems = links.ring(ranks, STREAM_S, context.key)
         context.part.add(transfers=[replace(transfer, arm=arm) for transfer in received])
         _note(context, *(f"the limit of the link is not known: {problem}" for problem in problems))
-
-
-def arms_to_measure(config: RunConfig) -> list[int]:
-    """Return the first arm of each rank group, number of ranks and rate of links: the others have the same roofline."""
-    first: dict[tuple[int, int, float | None], int] = {}
-    for index, arm in enumerate(config.launch.rounds):
-        first.setdefault((arm.rank_group, arm.ranks, arm.link_mbit_per_s), index)
-    return list(first.values())
 
 
 def _note(context: Context, *notes: str) -> None:

@@ -1,7 +1,7 @@
 """Rounds: all points of a curve in one launch. A round runs every arm once, in a new random order, between barriers.
 
 An arm is one of the points: the first ranks of the job, or of one of its rank groups, with allreduce or without.
-`train.loop.windows` has the arms on a rank, and runs their windows.
+`train.loop.windows` has the arms on a rank, and runs their windows. Nothing here needs TensorFlow.
 
 With measure.split a round also measures the parts of a step: the exchange of each point's gradients by itself, and, if
 images are read from files, each point with one batch in memory.
@@ -10,19 +10,18 @@ images are read from files, each point with one batch in memory.
 import math
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from record import intervals, rounds
 from record.disturbance import largest, select, window_disturbance
 from record.protocol import EarlierLaunch
+from record.schema import Window
 from train.config.checks import check
 from train.config.schema import RunConfig
-from train.loop import roofline
-from train.loop.learner import Learner
+from train.loop import NotFinite
 from train.loop.stopping import is_over
-from train.loop.timed_steps import NotFinite
-from train.loop.windows import ArmSet, Length, WindowRunner
 from train.rank import placement
 from train.task import Context
 from train.transport.rendezvous import IMPORT_WITHIN_S
@@ -38,6 +37,44 @@ _TIMES = 4  # a time is long compared with another if it is at least _TIMES / pr
 _BARRIER_S = 0.005  # over TCP, of hundreds of ranks
 _QUOTA_BARRIER_S = 0.02  # a node that has used up its quota continues in its next period
 _FIRST_STEP_S = 0.005  # at most, by which a first step is longer than others
+
+ArmSet = tuple[int, ...]  # the indices of the arms that measure at the same time
+
+
+@dataclass(frozen=True)
+class Length:
+    """The number of steps of a window."""
+
+    timed: int
+    untimed: int = 1  # before them
+
+
+class Windows(Protocol):
+    """The arms on a rank, which run in windows: `train.loop.windows.WindowRunner`. All ranks call each method."""
+
+    limited: bool  # whether the nodes are held to their quotas, and their links to a rate
+
+    @property
+    def exchanges(self) -> Collection[int]:
+        """Return the arms whose exchange is also measured by itself."""
+
+    def trace(self) -> None:
+        """Trace steps on all ranks at once."""
+
+    def is_untraced(self, arms: ArmSet) -> bool:
+        """Return whether the step of these arms has not run yet on some rank."""
+
+    def last_step_s(self, arms: ArmSet, steps: int) -> float:
+        """Run steps of these arms; returns the time of the last one on the slowest rank, in s."""
+
+    def run_window(self, arms: ArmSet, number: int, steps: Length) -> tuple[Window | None, bool]:
+        """Run a window in a round; returns this rank's window, if it has one, and whether its losses are finite."""
+
+    def exchange(self, index: int, number: int) -> Window | None:
+        """Exchange the gradients of an arm by themselves; None on ranks that have no part in it."""
+
+    def measure_roofline(self, index: int, brief: bool) -> None:
+        """Measure the roofline of the ranks of an arm."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +96,13 @@ class _Report:
     elapsed_s: float  # now
 
 
-def measure_rounds(context: Context, learner: Learner) -> None:
+def measure_rounds(context: Context, runner: Windows) -> None:
     """Measure all arms, round after round, until the time of the launch is over.
 
     Records the windows of each round at its end. The ranks of a group end with the weights of a step that all of them
     made together. Raises NotFinite, and ConfigError if Horovod would end waiting ranks.
     """
     clock, config = context.clock, context.config
-    clock.enter("first_step")
-    runner = WindowRunner(context, learner)
     runner.trace()
     clock.enter("warm_up")
     earlier = _earlier_launch(context)
@@ -111,7 +146,7 @@ def _earlier_launch(context: Context) -> EarlierLaunch | None:
     return earlier if context.all_ranks.gather(alike, bool)[0] else None
 
 
-def _earlier_times(context: Context, runner: WindowRunner, earlier: EarlierLaunch) -> dict[ArmSet, float]:
+def _earlier_times(context: Context, runner: Windows, earlier: EarlierLaunch) -> dict[ArmSet, float]:
     """Return the times of a step of the arms in an earlier launch; a step that has not run yet is traced."""
     times_s = {}
     for arms in _arm_sets(context.config):
@@ -121,14 +156,22 @@ def _earlier_times(context: Context, runner: WindowRunner, earlier: EarlierLaunc
     return times_s
 
 
-def _measure_rooflines(context: Context, runner: WindowRunner, brief: bool = False) -> None:
+def _measure_rooflines(context: Context, runner: Windows, brief: bool = False) -> None:
     """Measure the rooflines of the arms, in the first launch on a machine; `brief` again after its rounds.
 
     A disturbance so spoils only one. On a virtual machine whose cores are threads of a busy host, products ran at half
     their speed for seconds.
     """
-    for index in roofline.arms_to_measure(context.config):
+    for index in _arms_with_rooflines(context.config):
         runner.measure_roofline(index, brief)
+
+
+def _arms_with_rooflines(config: RunConfig) -> list[int]:
+    """Return the first arm of each rank group, number of ranks and rate of links: the others have the same roofline."""
+    first: dict[tuple[int, int, float | None], int] = {}
+    for index, arm in enumerate(config.launch.rounds):
+        first.setdefault((arm.rank_group, arm.ranks, arm.link_mbit_per_s), index)
+    return list(first.values())
 
 
 def _check_stall_shutdown(longest_s: float) -> None:
@@ -166,7 +209,7 @@ def _ranks_share_cores(config: RunConfig, seats: Sequence[_Seat]) -> bool:
     return config.system.cpu_quota_per_node is not None or placement.shared_on_a_host(own)
 
 
-def _step_s(runner: WindowRunner, arms: ArmSet) -> float:
+def _step_s(runner: Windows, arms: ArmSet) -> float:
     """Return the time of a step of these arms, in s.
 
     The first step of a compiled function does not count: it is traced, and allocates memory. The shorter of two other
@@ -176,7 +219,7 @@ def _step_s(runner: WindowRunner, arms: ArmSet) -> float:
     return step_s if step_s >= _LONG_S else min(step_s, runner.last_step_s(arms, 1))
 
 
-def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
+def _affordable(context: Context, runner: Windows) -> dict[ArmSet, float]:
     """Return the time of a step of the arms, without arms with batches so large that the budget allows few rounds.
 
     Such an arm is not run at all: its time is estimated from that of the batch before it. The reason is recorded.
@@ -249,7 +292,7 @@ def _is_due(config: RunConfig, arms: ArmSet, number: int) -> bool:
     return every or not control or number % rounds.CONTROL_EVERY == 0
 
 
-def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Length], ranks_share_cores: bool) -> None:
+def _measure(context: Context, runner: Windows, steps: Mapping[ArmSet, Length], ranks_share_cores: bool) -> None:
     """Measure and record rounds until enough of them count, or the time is over; one at least.
 
     steps: of each window. Raises NotFinite.

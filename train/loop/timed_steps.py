@@ -11,24 +11,12 @@ import tensorflow as tf
 from record.schema import StepPhase
 from train.datasets import Data
 from train.distribution import Distribution
-from train.loop import roofline
+from train.loop import NotFinite, roofline
 from train.loop.step import TrainStep, synchronize_devices
 from train.rank import counters
 from train.task import Context
 
 Batches = Iterator[tuple[tf.Tensor, tf.Tensor]]
-
-
-class NotFinite(Exception):
-    """The loss of some rank became NaN or infinite at a step, counted from 1 over the whole run."""
-
-    def __init__(self, step: int) -> None:
-        """Keep the step, for the record."""
-        super().__init__(
-            f"the loss is not finite at step {step}: the learning rate is too high for this model and batch, "
-            "or the data has values that are not finite"
-        )
-        self.step = step
 
 
 @dataclass(frozen=True)

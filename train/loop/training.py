@@ -10,6 +10,7 @@ from train.loop.epochs import Progress, restore_checkpoint, save_checkpoint, tra
 from train.loop.learner import Learner
 from train.loop.rounds import measure_rounds
 from train.loop.timed_steps import endless, run_steps, time_steps
+from train.loop.windows import WindowRunner
 from train.models import build, freeze_below_classifier
 from train.predictions import Predictions
 from train.task import Context
@@ -64,7 +65,8 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
         roofline.measure(context, context.distribution)
         return predictions
     if context.config.launch.rounds:
-        measure_rounds(context, learner)
+        context.clock.enter("first_step")
+        measure_rounds(context, WindowRunner(context, learner))
     else:
         steps = time_steps(context, learner.train_step, learner.data)
         if context.config.distribution.timeline:

@@ -22,6 +22,7 @@ from train.datasets import DATASETS, Data
 from train.distribution import Distribution, Single
 from train.loop import roofline
 from train.loop.learner import Learner
+from train.loop.rounds import ArmSet, Length
 from train.loop.step import ExchangeStep, TrainStep, make_exchange_step, make_train_steps, synchronize_devices
 from train.loop.timed_steps import Batches, Steps, endless, run_steps
 from train.rank import counters, placement
@@ -34,7 +35,6 @@ _NO_EXCHANGE = 1  # rank: it exchanges nothing
 _Shape = tuple[int, int]  # batch of a pass, passes
 
 _EXCHANGES = 2  # of one arm in a round
-ArmSet = tuple[int, ...]  # the indices of the arms that measure at the same time
 
 
 @dataclass(frozen=True)
@@ -151,14 +151,6 @@ def local_exchanges(
             first.setdefault((arm.ranks, arm.link_mbit_per_s), index)
     local = {index: arms[index] for index in first.values()}
     return {index: make_exchange_step(learner.model, arm.group) if arm else None for index, arm in local.items()}
-
-
-@dataclass(frozen=True)
-class Length:
-    """The number of steps of a window."""
-
-    timed: int
-    untimed: int = 1  # before them
 
 
 @dataclass(frozen=True)

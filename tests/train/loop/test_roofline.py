@@ -2,11 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.helpers.configs import with_values
 from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.lazy import Lazy
 from train.config.compose import load
-from train.config.measure import LaunchPlan, RoundArm
 from train.distribution import Single
 from train.models import build
 
@@ -47,14 +45,6 @@ def test_a_link_that_cannot_be_measured_leaves_a_note(monkeypatch):
     for arm in (0, 1):
         roofline.measure(context, FirstOfTwo(), arm)
     assert context.part.part.notes == ["the limit of the link is not known: tcp_ring: rank 1: refused"]
-
-
-def test_limits_are_measured_once_for_each_rank_group_ranks_and_links():
-    def arm(ranks, group=0, link=None, allreduce=True):
-        return RoundArm("", ranks, ranks, 1, allreduce, rank_group=group, link_mbit_per_s=link)
-
-    arms = (arm(1), arm(4), arm(4, allreduce=False), arm(4, link=100.0), arm(4, group=1), arm(1))
-    assert roofline.arms_to_measure(with_values(load(["nodes=4"]), {"launch": LaunchPlan(arms)})) == [0, 1, 3, 4]
 
 
 def test_the_work_of_a_step_is_recorded_with_the_bytes_of_its_gradients():

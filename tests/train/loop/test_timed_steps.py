@@ -4,6 +4,7 @@ from tests.helpers.context import make_context
 from tests.helpers.lazy import Lazy
 from tests.helpers.learners import EndlessData, losses
 from train.config.compose import load
+from train.loop import NotFinite
 from train.rank.quota_gate import QuotaGate
 
 pytestmark = pytest.mark.slow
@@ -68,7 +69,7 @@ NAN = float("nan")
 )
 def test_a_loss_that_is_no_number_is_named_with_its_step_and_those_before_are_kept(values, step, recorded):
     rank = context(1, 3)
-    with pytest.raises(timed_steps.NotFinite, match=f"not finite at step {step}") as raised:
+    with pytest.raises(NotFinite, match=f"not finite at step {step}") as raised:
         timed_steps.time_steps(rank, losses(*values), EndlessData())
     assert raised.value.step == step
     assert rank.part.part.losses == recorded
