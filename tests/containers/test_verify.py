@@ -12,7 +12,7 @@ from unittest.mock import create_autospec
 import pytest
 
 from containers import build, verify
-from tests.helpers import shell, simcluster
+from tests.helpers import simcluster
 
 BEGAN = datetime(2026, 11, 22, 22, 1, 7, tzinfo=UTC)
 
@@ -87,7 +87,7 @@ def test_why_no_engine_works_fits_into_one_cell(monkeypatch):
 def test_each_way_to_end_a_run_sends_its_signal(monkeypatch, name, status):
     monkeypatch.setattr(verify, "engine", lambda: "sleep")
     traps = ["sh", "-c", "trap 'exit 3' INT; sleep 600 & wait"]
-    launcher = subprocess.Popen(traps, start_new_session=True, preexec_fn=shell.heed_ctrl_c)
+    launcher = subprocess.Popen(traps, start_new_session=True)
     try:
         verify.wait_for(functools.partial(verify.clients, launcher), "the command", 240)
         verify.INTERRUPTIONS[name](launcher)

@@ -13,7 +13,7 @@ _OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run", "--disable-dev-shm-usage", "--remote-debugging-pipe",
 )  # fmt: skip
-_TIMEOUT_S = 300  # only ends a test that would hang
+_TIMEOUT_S = 120  # only ends a test that would hang
 
 
 class Browser:
@@ -22,15 +22,11 @@ class Browser:
     def __init__(self, chromium: str, profile: Path) -> None:
         command_end, self._commands = os.pipe()
         self._answers, answer_end = os.pipe()
-
-        def connect() -> None:  # Chromium reads commands from descriptor 3 and writes answers to 4
-            copies = [os.dup(command_end), os.dup(answer_end)]
-            os.dup2(copies[0], 3)
-            os.dup2(copies[1], 4)
-
+        # Chromium reads commands from descriptor 3 and writes answers to 4. Both are taken here: no pipe has them.
+        connect = ["bash", "-c", f'exec "$@" 3<&{command_end} 4>&{answer_end}', "bash"]
         self._process = subprocess.Popen(
-            [chromium, *_OPTIONS, f"--user-data-dir={profile}"],
-            preexec_fn=connect, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [*connect, chromium, *_OPTIONS, f"--user-data-dir={profile}"],
+            pass_fds=(command_end, answer_end), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(command_end)
         os.close(answer_end)

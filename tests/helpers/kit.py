@@ -41,7 +41,7 @@ def start(*command: str, variables: Mapping[str, str] | None = None) -> subproce
     """Start a command in the kit's folder. variables: are added to the user's environment."""
     child = subprocess.Popen(
         command, cwd=ROOT, env=environment() | dict(variables or {}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, preexec_fn=shell.heed_ctrl_c,
+        text=True,
     )  # fmt: skip
     _started.append(child)
     return child

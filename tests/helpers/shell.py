@@ -7,7 +7,7 @@ not have those. So tests/conftest.py, which pytest reads before any test module,
 import os
 import signal
 from collections.abc import Mapping
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 
 MARK = "STARTED_BY_TESTS_OF"
 
@@ -21,10 +21,13 @@ os.environ[MARK] = str(os.getpid())
 ENVIRONMENT: Mapping[str, str] = MappingProxyType(dict(os.environ))
 
 
-def heed_ctrl_c() -> None:
-    """Restore the default action of SIGINT, SIGQUIT and SIGHUP in a child, before its command starts.
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: a signal with a handler has its default action in the commands that this process starts."""
 
-    In the background of a script SIGINT and SIGQUIT are ignored. All children inherit this, and no shell can trap them.
-    """
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+
+# In the background of a script SIGINT and SIGQUIT are ignored, under nohup SIGHUP. Children would inherit this, and no
+# shell can trap them then. Nothing is changed in a child before its command starts: with the threads of TensorFlow here
+# Python's code in it could wait for ever.
+for _signal in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_signal) == signal.SIG_IGN:
+        signal.signal(_signal, _ignore)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import pyte
 
-from tests.helpers import ROOT, shell
+from tests.helpers import ROOT
 from tests.helpers.kit import environment
 
 LINES = 40
@@ -30,9 +30,8 @@ class Terminal:
         self._set_size(columns)
         env = {**environment(), "TERM": "xterm-256color", **(variables or {})}
         env.pop("COLUMNS", None)  # a terminal says its size by itself
-        self.process = subprocess.Popen(
-            command, cwd=ROOT, env=env, stdin=slave, stdout=slave, stderr=slave, preexec_fn=_take_terminal
-        )
+        command = ("setsid", "--ctty", *command)  # so that Ctrl-C reaches it
+        self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         self._output = b""
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -82,10 +81,3 @@ class Terminal:
         self._reader.join(60)
         os.close(self._master)
         return status
-
-
-def _take_terminal() -> None:
-    """Start a session in the child, with its standard input as terminal, so that Ctrl-C reaches it."""
-    shell.heed_ctrl_c()
-    os.setsid()
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import ROOT, shell
+from tests.helpers import ROOT
 from tests.helpers.programs import write_program
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -180,7 +180,7 @@ def test_ctrl_c_in_any_step_is_one_line_and_the_same_command_resumes(kit, monkey
         shutil.copy(ROOT / "requirements/compile_horovod.py", kit / "requirements")
     command, env = ["requirements/setup.sh", ".venv", "cpu"], {**os.environ, **variables}
     pipes = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": env}
-    with subprocess.Popen(command, cwd=kit, start_new_session=True, preexec_fn=shell.heed_ctrl_c, **pipes) as child:
+    with subprocess.Popen(command, cwd=kit, start_new_session=True, **pipes) as child:
         while child.poll() is None and not (kit / "log.holds").exists():
             time.sleep(0.02)
         assert child.poll() is None, child.stdout.read()

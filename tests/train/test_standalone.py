@@ -9,7 +9,7 @@ import pytest
 from record import schema as record
 from record.parts import PartWriter
 from record.schema import Failure
-from tests.helpers import ROOT, shell
+from tests.helpers import ROOT
 from train.config.compose import load
 from train.config.identity import swept_values
 from train.distribution import Single
@@ -135,9 +135,7 @@ hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)  # for minutes, without r
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_is_handled_while_the_main_thread_is_in_native_code(number):
-    process = subprocess.Popen(
-        [sys.executable, "-c", BUSY], cwd=ROOT, stdout=subprocess.PIPE, text=True, preexec_fn=shell.heed_ctrl_c
-    )
+    process = subprocess.Popen([sys.executable, "-c", BUSY], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout.readline() == "busy\n"
         os.kill(process.pid, number)

@@ -2,7 +2,6 @@ import io
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import zipfile
@@ -166,6 +165,5 @@ def test_damaged_files_are_read_or_reported_within_bounds(tmp_path):
                 [bytes([rng.randrange(256)]), b'"', b"|", b",", b"[", b"1e999", data[at : at + 9] * 500]
             )
         (tmp_path / f"{number}-{name}").write_bytes(data)
-    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))  # noqa: E731
-    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", SCRIPT, str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, check=True, preexec_fn=limit, timeout=300)
+    command = ["prlimit", f"--as={2 << 30}", sys.executable, "-W", "error::RuntimeWarning", "-c", SCRIPT, str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=300)
