@@ -18,7 +18,7 @@ about.SYSTEM        := NAME        a file of conf/system: describes the nodes an
 about.SPLIT         := 1           one batch job per point
 about.ONLY          := A,B         these points of the experiment, by their names as shown with DRY_RUN=1; evaluate: E1,E3
 about.FORCE         := 1           repeat measurements that are complete: adds, replaces nothing; reference: replace
-about.ALL           := 1           help: list all targets and variables; audit, claims: those of the reports in full
+about.ALL           := 1           help: list all targets and variables; audit, claims: those of the reports in full; test: all
 about.FORMAT        := NAME        summary: text, json, or for other tools: extrap, mllog, openmetrics
 about.ALL_ROUNDS    := 1           summary: also the rounds that other processes disturbed
 about.DRY_RUN       := 1           print the plan and the commands, start nothing
@@ -245,12 +245,14 @@ lint: setup-lint ## check format, style, types, and which package imports which
 format: setup-lint ## format the code
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
+# Long end-to-end tests run if a file that they name differs from the last commit; in CI, from the one before.
 # All files in one call, end-to-end tests first (tests/conftest.py). Four at a time, because some only wait; each worker
 # collects all tests.
 # Tests that are compiled once, which includes rewriting their assertions, are read the next time.
 .PHONY: test
-test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
-	@PYTEST_ADDOPTS="--dist loadfile $(if $(call on,UNIT),-n auto -m 'not end_to_end and not slow',-n 4 --no-loadscope-reorder) $$PYTEST_ARGS" \
+test: dev ## run the tests; ALL=1: also long ones of what did not change; UNIT=1: only the fast ones; PYTEST_ARGS="..."
+	@PYTEST_ADDOPTS="--dist loadfile $(if $(call on,UNIT),-n auto -m 'not end_to_end and not slow',-n 4 --no-loadscope-reorder) \
+	  $(if $(call on,ALL),,--changed-since HEAD) $$PYTEST_ARGS" \
 	  $(KIT) -m pytest $${JUNIT:+"--junitxml=$$JUNIT"}
 
 .PHONY: test-cluster

@@ -3,12 +3,13 @@
 import gc
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests.helpers import shell, time_limit  # noqa: F401  before any module that changes the environment
+from tests.helpers import ROOT, shell, time_limit  # noqa: F401  before any module that changes the environment
 
 # No deadline: the first example imports modules, and machines are busy. The same examples in every run, so that no test
 # passes by chance; --hypothesis-profile=default draws others. A third of the usual number, as pandas is slow.
@@ -22,6 +23,21 @@ gc.disable()
 os.fsync = lambda descriptor: None
 
 _ALL_SLOW = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|end_to_end)", re.MULTILINE)
+# On these the training of every end-to-end test depends.
+_COMMON = ("uv.lock", "requirements/", "train/worker.py", "train/distribution/", "tests/helpers/", "tests/conftest.py")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which `make test` leaves out long tests of what has not changed."""
+    text = "leave out tests that are marked on_change_of, unless what they name differs from this commit"
+    parser.addoption("--changed-since", metavar="COMMIT", help=text)
+
+
+def _is_left_out(item: pytest.Item, changed: list[str]) -> bool:
+    """Return whether a test is marked on_change_of other files than these."""
+    mark = item.get_closest_marker("on_change_of")
+    own = str(item.path.relative_to(ROOT)) if mark else ""
+    return mark is not None and not any(path.startswith((own, *_COMMON, *mark.args)) for path in changed)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -46,11 +62,19 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put end-to-end tests first, then slow ones, the largest files first: short tests fill the remaining time."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out long tests of what has not changed, and sort: end to end, slow, fast, and larger files first.
+
+    Short tests fill the remaining time.
+    """
 
     def order(item: pytest.Item) -> tuple[bool, bool, int]:
         layers = {mark.name for mark in item.iter_markers()}
         return "end_to_end" not in layers, "slow" not in layers, -item.path.stat().st_size
 
+    if commit := config.option.changed_since:
+        diff = subprocess.run(["git", "diff", "--name-only", commit], cwd=ROOT, capture_output=True, text=True)
+        left_out = [] if diff.returncode else [item for item in items if _is_left_out(item, diff.stdout.split())]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     items.sort(key=order)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.helpers import mpi
 from tests.helpers.kit import QUICK, TIMEOUT_S, in_phase, records, run, start, succeed, wait_for
+from tests.helpers.patched_ranks import SLEEPING, patch_ranks
 
 pytestmark = pytest.mark.end_to_end
 
@@ -37,7 +38,7 @@ def test_bad_values_are_one_line(tmp_path: Path):
 
 def test_after_ctrl_c_in_the_timed_steps_what_was_measured_before_is_recorded(tmp_path: Path):
     overrides = ("nodes=1", "distribution=none", "measure.warm_up_steps=2", "measure.timed_steps=1000000")
-    child = start(*TRAIN, *overrides, f"results={tmp_path}")
+    child = start(*TRAIN, *overrides, f"results={tmp_path}", variables=patch_ranks(tmp_path / "patch", SLEEPING))
     wait_for(lambda: in_phase(tmp_path, "timed"))
     child.send_signal(signal.SIGINT)
     output, _ = child.communicate(timeout=TIMEOUT_S)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers import ROOT, mpi, shell
 from tests.helpers.kit import LAUNCH, QUICK, records, wait_for
-from tests.helpers.patched_ranks import patch_ranks, rounds
+from tests.helpers.patched_ranks import SLEEPING, patch_ranks, rounds
 
 pytestmark = pytest.mark.end_to_end
 
@@ -39,6 +39,9 @@ def test_over_ssh_ranks_meet_by_mpi_and_a_timeline_joins_their_clocks(cluster, r
     assert [(rank.rank, rank.node, rank.host) for rank in record.ranks] == [(0, 0, "n1"), (1, 1, "n2")]
     assert not record.cores_shared
     assert record.weights_differ is False
+    assert record.environment.versions["horovod"] == "0.28.1"
+    assert {"gloo", "mpi"} <= {*record.environment.horovod_built_with}
+    assert record.environment.mpi
     assert [host.host for host in record.environment.hosts] == ["n1", "n2"]
     first, second = (rank.timeline for rank in record.ranks)  # simulated hosts have one clock
     assert (first.ahead_s, first.error_s) == (0.0, 0.0)
@@ -74,7 +77,8 @@ def changed_file(cluster) -> Iterator[str]:
 
 def test_a_host_with_another_copy_of_the_kit_is_named_with_the_file(cluster, results, changed_file):
     overrides = arguments(results, "launcher=ssh", "launcher.hosts=[n1,n2]")
-    done = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *overrides)
+    variables = patch_ranks(results / "patch", SLEEPING)
+    done = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *overrides, variables=variables)
     assert done.returncode != 0, done.stdout
     (record,) = records(results)
     assert record.status == "failed"
@@ -167,6 +171,7 @@ def test_lsf_by_a_stand_in_for_bsub_measures_over_ssh_whatever_conf_is_on_a_host
     results.mkdir()
     path = f"{ROOT / 'tests/helpers/fake_lsf'}:{shell.ENVIRONMENT['PATH']}:{Path(sys.executable).parent}"
     variables = {"FAKE_LSF_HOSTS": "n1 n2", "FAKE_LSF_LOG": str(results / "job.log"), "PATH": path}
+    variables |= patch_ranks(results / "patch", SLEEPING)
     lsf = ("launcher=lsf", "system.cores_per_node=1")
     assert cluster.on("n2", "mount", "--bind", str(copy), str(conf)).returncode == 0
     try:
@@ -181,6 +186,7 @@ def test_lsf_by_a_stand_in_for_bsub_measures_over_ssh_whatever_conf_is_on_a_host
     assert record.environment.variables["LSB_HOSTS"] == "n1 n2"
 
 
+@pytest.mark.on_change_of("train/transport/", "train/standalone.py")
 def test_srun_by_hand_needs_no_mpi(cluster, results):
     train = (sys.executable, "-m", "train", *arguments(results))
     done = cluster.on("n0", "srun", "-N2", "-n2", "-K1", *train)

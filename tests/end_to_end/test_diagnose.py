@@ -125,6 +125,7 @@ def test_make_measures_a_curve_and_names_a_rank_that_waits_with_its_cores(tmp_pa
     assert late["cores"] == record.ranks[1].cores
 
 
+@pytest.mark.on_change_of("train/loop/", "train/rank/counters.py", "analysis/diagnose/")
 def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
     # Rank 1 waits at its first window until the loops run: on a busy machine they need seconds to start.
     hold = Hold(tmp_path / "patch", "train.rank.counters.read_counters", after=0, ranks=[1], changes=ROUNDS)
@@ -155,6 +156,7 @@ def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
     assert late["others_fraction"] > 0.25
 
 
+@pytest.mark.on_change_of("train/loop/", "train/launch/networks.py", "analysis/diagnose/")
 @pytest.mark.skipif(networks.missing() is not None, reason=str(networks.missing()))
 def test_a_slow_link_is_named(tmp_path: Path):
     if isinstance(means := cgroups.find(), str):
@@ -176,6 +178,7 @@ def test_a_slow_link_is_named(tmp_path: Path):
     assert two["exchange_alone_s"]["value"] > 0.3
 
 
+@pytest.mark.on_change_of("train/loop/", "train/input/", "analysis/diagnose/")
 def test_slow_input_is_named(tmp_path: Path):
     small_sets.fruit(tmp_path / "fruit")
     changes = {"train.input.image_ops.decoder": SLOW_READ}

@@ -202,6 +202,7 @@ def test_three_ranks_exchange_what_they_must_in_groups_and_together(tmp_path: Pa
     on_ranks(tmp_path / "rank.py", RANK, *gloo(3))
 
 
+@pytest.mark.on_change_of("train/distribution/")
 def test_adasum_is_what_its_paper_says(tmp_path: Path):
     if reason := mpi.missing():
         pytest.skip(reason)

@@ -32,6 +32,7 @@ def leftovers(pid: int, means: cgroups.QuotaMethod) -> list[Path]:
     return [*groups, *Path("/run/netns").glob(f"kit{pid}-*"), *Path("/etc/netns").glob(f"kit{pid}-*")]
 
 
+@pytest.mark.on_change_of("train/loop/", "train/launch/cgroups.py")
 def test_one_node_alone_has_the_batch_of_the_largest_point_where_nobody_is_joined(
     tmp_path: Path, means: cgroups.QuotaMethod
 ):

@@ -36,6 +36,7 @@ def test_it_trains_on_its_data(tmp_path: Path):
     assert record.config["assumed"]
 
 
+@pytest.mark.on_change_of("train/launch/reproduce.py", "record/reproduction.py")
 def test_what_can_run_of_a_report_is_measured_and_what_cannot_is_named(tmp_path: Path):
     overrides = ("nodes=1", "model=tiny", "measure.repeats=1", "measure.design=launches", "tracking=none")
     command = (sys.executable, "-m", "train.launch.reproduce", "--", "000", *overrides, f"results={tmp_path}")
@@ -48,6 +49,7 @@ def test_what_can_run_of_a_report_is_measured_and_what_cannot_is_named(tmp_path:
     assert f"cannot run here: cifar10: {outcomes['cifar10'].why}" in output
 
 
+@pytest.mark.on_change_of("train/distribution/", "conf/experiment/tune.yaml")
 def test_horovods_autotuner_tries_settings(tmp_path: Path):
     overrides = ("experiment=tune", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none")
     succeed(*LAUNCH, "--only=tiny-horovods-autotuner", *overrides, f"results={tmp_path}")
@@ -66,6 +68,7 @@ def test_horovods_autotuner_tries_settings(tmp_path: Path):
         assert [transfer.what for transfer in rank.transfers] == ["tcp_ring"]
 
 
+@pytest.mark.on_change_of("train/loop/", "train/distribution/", "analysis/claims/")
 def test_two_ranks_make_the_steps_of_one_and_the_claim_is_judged_by_it(tmp_path: Path):
     """In ten steps, by Horovod and by TensorFlow's strategies; a claim needs a counterexample."""
     points = [f"nodes{name}" for name in ("1-same-steps", "2-same-steps", "2-same-steps-mwms", "2-same-steps-ps-cpu")]

@@ -14,7 +14,7 @@ from analysis import audit
 from analysis.study import Study
 from tests.helpers import kit, simcluster
 from tests.helpers.kit import LAUNCH, QUICK, records, wait_for
-from tests.helpers.patched_ranks import ROUNDS_END, Hold
+from tests.helpers.patched_ranks import ROUNDS_END, SLEEPING, Hold, patch_ranks
 from train.launch import cgroups
 
 pytestmark = pytest.mark.end_to_end
@@ -32,7 +32,8 @@ def slow_links(cluster) -> None:
 def test_a_host_whose_link_goes_silent_is_dropped_and_a_rank_ends_with_a_launcher_that_cannot_end_it(cluster, results):
     """A host that dies looks the same from the others: a dead one sends nothing."""
     command = (*LAUNCH, *LONG, *QUICK, "measure.timed_steps=1000000", f"results={results}")
-    child = cluster.popen("n0", *command, variables=kit.OTHER_JOB)  # as in a shell inside another job
+    variables = patch_ranks(results / "patch", SLEEPING) | kit.OTHER_JOB  # as in a shell inside another job
+    child = cluster.popen("n0", *command, variables=variables)
     wait_for(lambda: kit.in_phase(results, "timed", "tiny-nodes2/*/r0/rank-1.*.jsonl"))
     begin = time.monotonic()
     cluster.link("n2", up=False)
@@ -56,7 +57,7 @@ def test_a_host_whose_link_goes_silent_is_dropped_and_a_rank_ends_with_a_launche
 
 
 def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(cluster, results):
-    hold = Hold(results / "patch", ROUNDS_END, after=2, ranks=[1])  # all have recorded three rounds
+    hold = Hold(results / "patch", ROUNDS_END, after=2, ranks=[1], changes=SLEEPING)  # all have recorded three rounds
     curve = ("experiment=weak_scaling", "nodes=2", "measure.repeats=1", "launcher=ssh", "launcher.hosts=[n1,n2]")
     launch = (*LAUNCH, "--only=tiny-rounds", *curve, "model=tiny", "batch_per_rank=4", "tracking=none")
     child = cluster.popen("n0", *launch, f"results={results}", variables=hold.variables)
@@ -85,6 +86,7 @@ def with_another_key(cluster, known_hosts: str) -> str:
     return "".join(f"n2 {public}\n" if line.startswith("n2 ") else f"{line}\n" for line in known_hosts.splitlines())
 
 
+@pytest.mark.on_change_of("analysis/audit/", "train/loop/", "train/launch/launchers/")
 def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_meanwhile_ends_the_next_run(
     cluster, results
 ):

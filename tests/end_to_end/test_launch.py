@@ -22,7 +22,7 @@ from tests.helpers.kit import (
     wait_for,
 )
 from tests.helpers.needs import needs
-from tests.helpers.patched_ranks import Hold
+from tests.helpers.patched_ranks import SLEEPING, Hold, patch_ranks
 
 pytestmark = pytest.mark.end_to_end
 
@@ -63,7 +63,7 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
     temporary.mkdir()
     command = launch_command(measured, "nodes=2,1", f"measure.timed_steps={STEPS}")
     # Rank 1 stops in a timed step, in which rank 0 waits for it.
-    hold = Hold(measured / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1])
+    hold = Hold(measured / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1], changes=SLEEPING)
     launcher = start(*command, variables=hold.variables | OTHER_JOB)  # as in a shell inside another job
     wait_for(hold.holds)
     status, output = run(*command)
@@ -94,12 +94,7 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
             assert len(rank.step_times_s) == STEPS
             assert sum(rank.phases_s.values()) == pytest.approx(record.job_s, abs=0.05)
             assert 0 < sum(rank.step_times_s) <= rank.phases_s["timed"]
-        environment = record.environment
-        assert environment.versions["horovod"] == "0.28.1"
-        assert environment.variables["HOROVOD_CYCLE_TIME"]
-        assert "gloo" in environment.horovod_built_with
-        assert (environment.mpi is None) == ("mpi" not in environment.horovod_built_with)
-        assert [host.host for host in environment.hosts] == [os.uname().nodename]
+        assert [host.host for host in record.environment.hosts] == [os.uname().nodename]
 
     output = succeed(*command)
     assert "2 of 2 runs are measured already" in output
@@ -111,7 +106,8 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
 def test_a_killed_launcher_leaves_no_process_also_of_mpirun(tmp_path: Path):
     controller = "gloo" if mpi.missing() else "mpi"
     endless = ("measure.timed_steps=1000000", f"distribution.controller={controller}")
-    launcher = start(*launch_command(tmp_path, "nodes=2", "--only=tiny-nodes2", *endless))
+    command = launch_command(tmp_path, "nodes=2", "--only=tiny-nodes2", *endless)
+    launcher = start(*command, variables=patch_ranks(tmp_path / "patch", SLEEPING))
     wait_for(lambda: in_phase(tmp_path, "timed") and len(ranks(tmp_path)) == 2)
     launcher.kill()
     launcher.communicate(timeout=TIMEOUT_S)
@@ -119,6 +115,7 @@ def test_a_killed_launcher_leaves_no_process_also_of_mpirun(tmp_path: Path):
     assert records(tmp_path) == []  # the next start of the same command writes one: test_interrupted.py
 
 
+@pytest.mark.on_change_of("train/launch/", "train/transport/")
 @needs("setpriv", root=True)
 def test_a_stranger_on_the_port_of_gloo_is_named_and_the_launch_made_once_more(tmp_path: Path):
     results = tmp_path / "results"
@@ -153,7 +150,7 @@ def test_a_disk_that_fills_up_keeps_what_was_measured(tmp_path: Path):
     )
     if mount.returncode:
         pytest.skip(f"cannot mount a small file system here: {mount.stderr.strip()}")
-    hold = Hold(tmp_path / "patch", "train.loop.step.synchronize_devices", after=3, ranks=[0])
+    hold = Hold(tmp_path / "patch", "train.loop.step.synchronize_devices", after=3, ranks=[0], changes=SLEEPING)
     command = launch_command(disk, "nodes=1", "distribution=none", "measure.timed_steps=5")
     try:
         launcher = start(*command, variables=hold.variables)
@@ -173,7 +170,7 @@ def test_a_disk_that_fills_up_keeps_what_was_measured(tmp_path: Path):
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_a_rank_that_is_moved_while_it_measures_makes_its_point_invalid(tmp_path: Path):
-    hold = Hold(tmp_path / "patch", "train.loop.step.synchronize_devices", after=3, ranks=[0])
+    hold = Hold(tmp_path / "patch", "train.loop.step.synchronize_devices", after=3, ranks=[0], changes=SLEEPING)
     results = tmp_path / "results"
     launcher = start(*launch_command(results, "nodes=1", "distribution=none"), variables=hold.variables)
     wait_for(hold.holds)
@@ -188,6 +185,7 @@ def test_a_rank_that_is_moved_while_it_measures_makes_its_point_invalid(tmp_path
     assert f"was moved from core {', '.join(map(str, cores))} to {cores[-1]} while it was timed" in record.notes[-1]
 
 
+@pytest.mark.on_change_of("train/rank/", "train/loop/", "record/parts.py")
 def test_a_clock_that_is_set_while_it_measures_changes_no_number(tmp_path: Path):
     """The clock of all processes of a launch is set ahead in the warm-up, and back in the timed steps."""
     results, clock, library = tmp_path / "results", tmp_path / "clock", tmp_path / "set_clock.so"

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from tests.helpers.kit import LAUNCH, TIMEOUT_S, analyse, command_lines, ranks, records, start, succeed, wait_for
-from tests.helpers.patched_ranks import ROUNDS_END, UNCOUNTED, Hold, patch_ranks, rounds
+from tests.helpers.patched_ranks import ROUNDS_END, SLEEPING, UNCOUNTED, Hold, patch_ranks, rounds
 
 pytestmark = pytest.mark.end_to_end
 
@@ -17,9 +17,10 @@ ENOUGH = rounds(6) | UNCOUNTED  # as many as an interval needs
 
 def test_a_rank_that_stands_still_between_windows_is_named_and_costs_its_round_alone(tmp_path):
     curve = ("experiment=weak_scaling", "nodes=2", "--only=tiny-rounds", SHORT_WINDOWS, "measure.budget_s=3600")
-    hold = Hold(tmp_path / "patch", ROUNDS_END, after=2, ranks=[1])  # all have recorded the rounds 0, 1 and 2
-    # Also the limit for ranks to join: on a busy machine their starts differ by less.
-    limit = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "60"}
+    hold = Hold(
+        tmp_path / "patch", ROUNDS_END, after=2, ranks=[1], changes=SLEEPING
+    )  # all have recorded the rounds 0, 1 and 2
+    limit = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"}
     launcher = start(*LAUNCH, *SMALL, *curve, f"results={tmp_path}", variables=hold.variables | limit)
     wait_for(hold.holds)
     ranks(tmp_path)[1].suspend()
@@ -33,6 +34,7 @@ def test_a_rank_that_stands_still_between_windows_is_named_and_costs_its_round_a
     assert command_lines(tmp_path) == []
 
 
+@pytest.mark.on_change_of("train/loop/", "train/launch/start/")
 def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
     groups = ("experiment=overhead", "--only=tiny-ranks1-rounds", SHORT_WINDOWS, "measure.budget_s=1")
     succeed(*LAUNCH, *SMALL, *groups, f"results={tmp_path}", variables=patch_ranks(tmp_path, ENOUGH))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.kit import LAUNCH, OTHER_JOB, QUICK, analyse, records, wait_for
-from tests.helpers.patched_ranks import Hold
+from tests.helpers.patched_ranks import SLEEPING, Hold
 from train.config import quoted
 
 pytestmark = pytest.mark.end_to_end
@@ -47,7 +47,7 @@ def generations(results: Path) -> dict:
 
 def test_a_crash_a_time_limit_and_scancel_keep_what_was_measured(cluster, results):
     # Rank 1 stops in the timed steps, where rank 0 waits for it.
-    hold = Hold(results / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1])
+    hold = Hold(results / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1], changes=SLEEPING)
     results = results / 'it\'s [é] (1): 100% "$HOME", `id`;#'
     submit(cluster, results, hold)
     wait_for(hold.holds)

@@ -15,6 +15,7 @@ from tests.helpers.kit import LAUNCH, QUICK, analyse, gloo, records, start, succ
 from tests.helpers.patched_ranks import Hold
 
 pytestmark = pytest.mark.end_to_end
+ON_CHANGE = pytest.mark.on_change_of("train/distribution/", "train/loop/asynchronous.py", "train/launch/launchers/")
 
 MWMS = ("distribution=mwms", "nodes=2", "--only=tiny-nodes2")
 APART = ("distribution=ps", "distribution.servers_on=nodes", "nodes=1", "--only=tiny-nodes1")  # rank 1 is the server
@@ -81,6 +82,7 @@ def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
     succeed(*gloo(2), "env", "PYTHONPATH=.", sys.executable, str(tmp_path / "rank.py"), variables=PROXY)
 
 
+@ON_CHANGE
 def test_a_parameter_server_that_hangs_between_steps_is_named(tmp_path: Path):
     """No step is running: the failing code holds the only references to the variables on the server."""
     results, hold = (
@@ -101,6 +103,7 @@ def test_a_parameter_server_that_hangs_between_steps_is_named(tmp_path: Path):
     assert "does not answer" in record.failure.reason
 
 
+@ON_CHANGE
 def test_over_ssh_a_killed_server_and_a_silent_host_are_named(cluster, results):
     long = ("experiment=weak_scaling", "launcher=ssh", "measure.timed_steps=100000", *QUICK)
 
@@ -134,6 +137,7 @@ def test_over_ssh_a_killed_server_and_a_silent_host_are_named(cluster, results):
     wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n2", "n3"))
 
 
+@ON_CHANGE
 def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(cluster, results):
     short = ("measure.repeats=1", "measure.warm_up_steps=1", "measure.timed_steps=2", "tracking=none")
     overrides = ("experiment=strategies", "model=tiny", *short, "launcher=slurm", "system=slurm", f"results={results}")

@@ -83,6 +83,9 @@ def rounds(count: int) -> dict[str, str]:
 # The change with which all rounds count, however busy the machine is: without the kernel's counts.
 UNCOUNTED = {"train.rank.counters.read_counters": "def changed(read):\n    return lambda meter: None\n"}
 
+# Ranks that sleep instead of computing: for tests of launchers, signals, disks and records.
+SLEEPING = {"train.worker.start_tensorflow": "from tests.helpers.sleeping_rank import changed\n"}
+
 
 class Hold:
     """Ranks wait in a function for as long as the hold is on.

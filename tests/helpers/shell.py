@@ -12,7 +12,7 @@ from types import FrameType, MappingProxyType
 MARK = "STARTED_BY_TESTS_OF"
 
 # Variables of `make test JUNIT=file` must not reach the calls of make in tests, nor the width of a terminal any test.
-for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "JUNIT", "UNIT", "PYTEST_ARGS", "COLUMNS"):
+for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "JUNIT", "UNIT", "ALL", "PYTEST_ARGS", "COLUMNS"):
     os.environ.pop(_name, None)
 
 # Marks what tests of this process start, in processes of others too: `time_limit` ends it.
