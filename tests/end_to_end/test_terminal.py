@@ -112,6 +112,6 @@ def test_doctor_shows_each_check_as_it_ends(tmp_path):
     assert not any(line.startswith("energy ") for line in terminal.lines())
     hold.off()
     status, last = terminal.wait(kit.TIMEOUT_S), terminal.lines()
-    assert status in (0, 1), "\n".join(last)
+    assert status in (0, 2), "\n".join(last)  # make: a check failed, on this machine
     assert any(line.startswith("energy ") for line in last)
     assert not ESCAPE.search("\n".join(last)), "\n".join(last)
