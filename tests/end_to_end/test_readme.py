@@ -28,7 +28,7 @@ MEASURING = {
 }
 # Their own tests run them: they need hosts, images, accounts or data, or take long.
 ELSEWHERE = {"wandb-sync", "data-check", "image", "test-gpu", "test", "release", "evaluate", "figures", "report"}
-ELSEWHERE |= {"doctor", "bundle-check"}  # made-up records have no files of which they could be made again
+ELSEWHERE |= {"doctor", "bundle", "bundle-check"}  # made-up records have no files of which they could be made again
 ELSEWHERE |= {"network-sweep"} if os.geteuid() else set()  # "as root"
 ABSENT = {"DEVICE=gpu", "CONTAINER=podman", "LAUNCHER=ssh", "LAUNCHER=slurm"}
 TABLE = """\
