@@ -32,10 +32,10 @@ def read(path: Path, columns: str, keep: bool = False) -> UserTable:
 def _answer(question: Question) -> str:
     """Return the text of COLUMNS of the answer whose number a user types. Raises the question if it is none of them."""
     print(question.text, file=sys.stderr)
-    for number, (meaning, columns) in enumerate(question.answers, 1):
-        print(f'  {number}  {meaning}: COLUMNS="{columns}"', file=sys.stderr)
+    for number, columns in enumerate(question.answers, 1):
+        print(f'  {number}  COLUMNS="{columns}"', file=sys.stderr)
     print("number of the answer: ", end="", file=sys.stderr, flush=True)
     text = sys.stdin.readline().strip()
     if not text.isdecimal() or not 1 <= int(text) <= len(question.answers):
         raise question
-    return question.answers[int(text) - 1][1]
+    return question.answers[int(text) - 1]

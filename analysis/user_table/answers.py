@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from common import bounded_files as bounded
 SUFFIX = ".columns.yaml"
 _MOST = 24  # answers to one question
 _BYTES = 1 << 16
+_PART = re.compile(r"[,;](?=[^=]*=)")
 _DIRECTIVES = {"decimal": (".", ","), "rows": ("repeats",), "scaling": ("weak", "strong")}
 
 
@@ -36,23 +37,23 @@ class Choices:
 
     def column(self, text: str, number: int) -> Column:
         """Return a column as the user names it, else as its header says."""
-        whole = re.sub(r"\s+", " ", text).strip()
+        column = headers.read(text, number)
         for pattern, name in sorted(self.names.items(), key=lambda item: "*" in item[0]):
-            match = re.fullmatch(re.escape(pattern).replace(r"\*", "(.+)", 1), whole, re.I)
+            whole = re.escape(pattern).replace(r"\*", "(.+)", 1)
+            match = re.fullmatch(whole, re.sub(r"\s+", " ", text).strip(), re.I)
             if match or pattern == str(number):
                 self.used.add(pattern)
-                label = match[1].strip() if match and match.groups() else ""
-                return headers.read(text, number).assigned(name, label=label)
-        return headers.read(text, number)
+                return column.assigned(name, label=match[1].strip() if match and match.groups() else "")
+        return column
 
 
 class Question(TableError):
-    """A table with several readings; answers: the meaning of each, and the whole text of COLUMNS; without one, none."""
+    """A table with several readings. answers: the text of COLUMNS for each; without one the table is refused."""
 
-    def __init__(self, text: str, answers: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(self, text: str, answers: Iterable[str] = ()) -> None:
         """Keep the text and the first answers."""
-        self.text, self.answers = text, answers[:_MOST]
-        super().__init__("\n".join([text, *(f'  {meaning}: COLUMNS="{columns}"' for meaning, columns in self.answers)]))
+        self.text, self.answers = text, [*dict.fromkeys(answers)][:_MOST]
+        super().__init__("\n".join([text, *(f'  COLUMNS="{answer}"' for answer in self.answers)]))
 
 
 def parse(text: str) -> Choices:
@@ -61,7 +62,7 @@ def parse(text: str) -> Choices:
     directives: dict[str, str] = {}
     if text.strip().isdigit():  # a terminal's width, which some shells export under this name
         return Choices()
-    for part in re.split(r"[,;](?=[^=]*=)", text) if text else ():
+    for part in _PART.split(text) if text else ():
         header, separator, value = (part_text.strip() for part_text in part.rpartition("="))
         key, name = plain(header), value.partition(" ")[0]
         allowed = headers.is_name(name) or name == UNUSED
@@ -86,11 +87,9 @@ def beside(table: Path) -> Path:
 
 def written(table: Path, columns: str) -> Path:
     """Write what the columns of a table mean beside it, and return that file."""
-    parts = [part.rpartition("=") for part in re.split(r"[,;](?=[^=]*=)", columns)]
-    content = {
-        "sha256": hashlib.sha256(table.read_bytes()).hexdigest(),
-        "columns": {header.strip(): name.strip() for header, _, name in parts},
-    }
+    parts = [part.rpartition("=") for part in _PART.split(columns)]
+    names = {header.strip(): name.strip() for header, _, name in parts}
+    content = {"sha256": hashlib.sha256(table.read_bytes()).hexdigest(), "columns": names}
     comment = f"# What the columns of {table.name} mean, as COLUMNS says it. Delete this file to be asked again.\n"
     beside(table).write_text(comment + yaml.safe_dump(content, allow_unicode=True, sort_keys=False))
     return beside(table)
@@ -106,14 +105,11 @@ def stored(table: Path, data: bytes) -> str:
         return ""
     try:
         content = yaml.safe_load(bounded.read(path, _BYTES, links=False))
-        digest, columns = content["sha256"], content["columns"]
-        text = ",".join(f"{header}={name}" for header, name in columns.items())
+        digest, text = content["sha256"], ",".join(f"{header}={name}" for header, name in content["columns"].items())
     except (OSError, yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise TableError(
-            f"{path}: cannot be read ({error}); allowed: keys sha256 and columns; delete it to be asked"
-        ) from error
+        reason = f"cannot be read ({error}); allowed: keys sha256 and columns; delete it to be asked"
+        raise TableError(f"{path}: {reason}") from error
     if digest != hashlib.sha256(data).hexdigest():
-        raise TableError(
-            f"{path}: {table.name} has changed since its columns were named: check them, and give COLUMNS again"
-        )
+        reason = f"{table.name} has changed since its columns were named: check them, and give COLUMNS again"
+        raise TableError(f"{path}: {reason}")
     return parse(text).text

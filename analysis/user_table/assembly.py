@@ -14,10 +14,11 @@ from analysis import metrics
 from analysis.user_table import headers, numbers, rates
 from analysis.user_table.answers import Choices, Question
 from analysis.user_table.files import Grid, Row
-from analysis.user_table.headers import MEASURED, NAMES, SCOPE, SCOPED, TEXT, UNUSED, Column
+from analysis.user_table.headers import MEASURED, NAMES, SCOPED, TEXT, UNUSED, Column
 
 _SLOWER, _BEYOND = 1.05, 1.5  # speedups up to this, and efficiencies above that, may be something else
 _REPEATS = 1.5  # the largest of repeats is at most this many times the smallest
+_NO_REPEATS = 3.0  # rows that differ by more are not offered as repeats
 _WORK = ("batch_per_rank", "global_batch", "batch", "steps_per_rank")  # they may tell rows of one size apart
 
 
@@ -113,18 +114,14 @@ class Assembly:
         lines = [str(row.line) for row, same in zip(self.rows, alike & ranks.eq(count), strict=True) if same]
         text = f"lines {', '.join(lines[:4])} have {count:g} ranks but other values"
         apart = [c for c in unused if self._separates(c, texts) and (self._several(c) or not self._measured(c))]
-        if not apart:
-            groups = self.values[alike].groupby([ranks[alike], *(pd.Series(t)[alike] for t in texts.values())])
-            measured = [name for name in self.values if name in MEASURED]
-            spread = (groups[measured].max() / groups[measured].min()).max().max()
-            if spread <= _REPEATS and ranks.ne(ranks.shift()).sum() == ranks.nunique():
-                text = f"{text}, and no column distinguishes them: they are repeats here"
-                self.notes.append(f"{self.grid.place}: {text}")
-                return
-        answers = [
-            ("repeats", "rows=repeats"),
-            *((f"'{c.text}' distinguishes them", f"{c.key}=setting") for c in apart),
-        ]
+        groups = self.values[alike].groupby([ranks[alike], *(pd.Series(t)[alike] for t in texts.values())])
+        measured = groups[[name for name in self.values if name in MEASURED]]
+        spread = (measured.max() / measured.min()).max().max()
+        if not apart and spread <= _REPEATS and ranks.ne(ranks.shift()).sum() == ranks.nunique():
+            text = f"{text}, and no column distinguishes them: they are repeats here"
+            self.notes.append(f"{self.grid.place}: {text}")
+            return
+        answers = [f"{column.key}=setting" for column in apart] + ["rows=repeats"] * bool(spread <= _NO_REPEATS)
         raise Question(f"{text}: repeats? For several curves add a column with their names", answers)
 
     def _measured(self, column: Column) -> bool:
@@ -196,12 +193,9 @@ class Assembly:
         if (not several or rates.grows(self.values, "rate")) and "images_per_s" not in self.values:
             self._rename("rate", "images_per_s", "it grows with the ranks" if several else "")
             return
-        column, answers = self.columns["rate"], []
-        for name, scaling in zip(headers.RATES[::2], (" (weak scaling)", " (strong scaling)"), strict=True):
-            if name not in self.values:
-                scope = SCOPE[name] + (scaling if self.work == "steps" else "")
-                answers.append((scope, f"{column.key}={headers.displayed(name, self.work)}"))
-        answers += [("neither", f"{column.key}={UNUSED}")] if len(answers) < 2 else []
+        column = self.columns["rate"]
+        names = [headers.displayed(name, self.work) for name in headers.RATES[::2] if name not in self.values]
+        answers = [f"{column.key}={name}" for name in (*names, *([UNUSED] if len(names) < 2 else []))]
         raise Question(f"is '{column.text}' the rate of one rank, or of the whole job?", answers)
 
     def _name_scaling(self) -> None:
@@ -242,8 +236,7 @@ class Assembly:
         else:
             doubtful = ratios.max() > _BEYOND
         if doubtful and not column.by_user:
-            answers = [("a speedup", f"{column.key}=speedup"), ("an efficiency", f"{column.key}=efficiency")]
-            answers.append(("a ratio of something else", f"{column.key}={UNUSED}"))
+            answers = [f"{column.key}={name}" for name in ("speedup", "efficiency", UNUSED)]
             text = f"'{column.text}' is up to {ratios.max():.3g} on {ranks.max():.3g} times as many ranks: what is it?"
             raise Question(text, answers)
 

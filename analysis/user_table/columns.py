@@ -110,7 +110,7 @@ def _across(columns: list[Column], choices: Choices) -> list[Column]:
         across = [column for column in columns if value and column.name == "" and column.numeric]
     elif others := [c for c in columns if c.name in ("ranks", "nodes") and c not in across and not c.by_user]:
         texts = ", ".join(column.text for column in across)
-        answers = [(f"'{texts}'", f"{others[0].key}=setting"), (f"'{others[0].text}'", f"{others[0].key}=ranks")]
+        answers = [f"{others[0].key}={name}" for name in ("setting", "ranks")]
         raise Question(f"which are the ranks: '{texts}', or '{others[0].text}'?", answers)
     labels = {c: match[1] if (match := _ACROSS.fullmatch(c.text)) else c.text for c in across}
     named = {c: replace(c.assigned(value or "cells", bool(value), label), key="cells") for c, label in labels.items()}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import json
-import os
 import re
 import sys
 import zipfile
@@ -97,14 +97,11 @@ def read(path: Path) -> tuple[list[Grid], list[str]]:
 
 def _files(folder: Path) -> list[Path]:
     """Return the files in a folder at any depth, by name; it follows no link to a folder, and skips hidden names."""
-    files: list[Path] = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        files += [
-            Path(place, name) for name in sorted(names) if not name.startswith(".") and answers.SUFFIX not in name
-        ]
-        if len(files) > _FILES:
-            raise TableError(f"{folder}: more than {_FILES} files: name the file, or a smaller folder")
+    names = (path for path in folder.rglob("*") if answers.SUFFIX not in path.name and not path.is_dir())
+    shown = (path for path in names if not any(part.startswith(".") for part in path.relative_to(folder).parts))
+    files = sorted(itertools.islice(shown, _FILES + 1))
+    if len(files) > _FILES:
+        raise TableError(f"{folder}: more than {_FILES} files: name the file, or a smaller folder")
     if not files:
         raise TableError(f"{folder}: an empty folder")
     return files
@@ -139,15 +136,15 @@ def _grids(data: bytes, source: str) -> list[Grid]:
         raise TableError(f"{source}: it is empty")
     if max(map(text.count, ",;\t|[{&<")) > _CELLS:
         raise TableError(f"{source}: {_TOO_LARGE}")
-    if text.lstrip()[0] in "[{" and (rows := _json_rows(text, source)):
+    if rows := _json_rows(text, source):
         return [_grid(source, enumerate(rows), decimal=".")]
-    if not (tables := markup.html(text) or markup.latex(text) or markup.pipes(text) or markup.aligned(text)):
-        separated = _separated(text, source)
-        tables = [] if separated else markup.blanks(text)
-        if not separated and not tables:
-            raise TableError(f"{source}: no table that is known: {_ALLOWED}")
-        return [separated] if separated else [_grid(source, rows, title) for title, rows in tables]
-    return [_grid(source, rows, title, decimal=".") for title, rows in tables]
+    if tables := markup.read(text):
+        return [_grid(source, lines, title, decimal=".") for title, lines in tables]
+    if separated := _separated(text):
+        return [_grid(source, separated[1], decimal="." if separated[0] == "," else "")]
+    if blanks := markup.blanks(text):
+        return [_grid(source, blanks)]
+    raise TableError(f"{source}: no table that is known: {_ALLOWED}")
 
 
 def _grid(source: str, rows: Iterable[tuple[int, Sequence[str]]], title: str = "", decimal: str = "") -> Grid:
@@ -204,15 +201,14 @@ def _json_rows(text: str, source: str) -> list[list[str]]:
     Columns are lists by name, or pandas' forms of a table. Objects in a record are joined to it, with their name before
     those of their values. [] if the text is no JSON.
     """
+    content = None
+    for lines in ([text], text.splitlines()) if text.lstrip()[0] in "[{" else ():
+        with contextlib.suppress(json.JSONDecodeError):
+            content = content or [json.loads(line) for line in lines if line.strip()]
+    if not content:
+        return []
     try:
-        content = json.loads(text)
-    except json.JSONDecodeError:
-        try:
-            content = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except json.JSONDecodeError:
-            return []
-    try:
-        frame = _frame(content).astype(object)
+        frame = _frame(content[0] if len(content) == 1 else content).astype(object)
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise TableError(f"{source}: JSON without records: give a list of objects, or one object a line") from error
     if frame.size > _CELLS:
@@ -224,15 +220,13 @@ def _frame(content: Any) -> pd.DataFrame:
     """Return JSON as a table. Raises ValueError or the like if it is none."""
     if isinstance(content, dict):
         values = [*content.values()]
-        lists = [value for value in values if isinstance(value, list) and value and isinstance(value[0], dict)]
-        if len(lists) == 1 or "schema" in content:
-            content = content.get("data", lists[0])
-        elif {"columns", "data"} <= {*content}:
-            return pd.DataFrame(content["data"], columns=content["columns"])
-        elif values and all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
-            return pd.DataFrame(content)
-        elif values and all(isinstance(value, dict) and [*value] == [*values[0]] for value in values):
-            return pd.DataFrame(content) if all(map(str.isdigit, values[0])) else pd.DataFrame(values)
+        records = [value for value in values if isinstance(value, list) and value and isinstance(value[0], dict)]
+        if "schema" in content or len(records) == 1:
+            content = content["data"] if "schema" in content else records[0]
+        elif values and all(isinstance(value, list) for value in values):
+            return pd.DataFrame(content.get("data", content), columns=content.get("columns"))
+        elif values and all(isinstance(value, dict) for value in values):
+            return pd.DataFrame(content if all(map(str.isdigit, values[0])) else values)
         else:
             content = [content]
     if not content or not all(isinstance(item, dict) for item in content):
@@ -240,30 +234,18 @@ def _frame(content: Any) -> pd.DataFrame:
     return pd.json_normalize(content, sep=" ")
 
 
-def _separated(text: str, source: str) -> Grid | None:
-    """Return separated values; None if no separator splits the lines alike. Raises TableError for broken quotes."""
+def _separated(text: str) -> tuple[str, list[tuple[int, list[str]]]] | None:
+    """Return the mark between values, and their rows; None if fewer than 3 of 10 lines have as many of a mark."""
     declared = re.match(r"sep=([,;|\t])\n", text)
-    mark = declared[1] if declared else _separator([line for line in text.split("\n") if line.strip()][:200])
-    if not mark:
+    lines = [line for line in text.split("\n")[:200] if line.strip() and len(line) < 100_000]
+    votes = {mark: Counter(len(row) for row in csv.reader(lines, delimiter=mark) if row[1:]) for mark in ";\t|,"}
+    most = {mark: max(((count, width) for width, count in votes[mark].items()), default=(0, 0)) for mark in votes}
+    mark = declared[1] if declared else max(most, key=lambda mark: most[mark])
+    if not declared and most[mark][0] < 0.3 * len(lines):
         return None
     rows, before = [], 0
     reader = csv.reader(io.StringIO(text), delimiter=mark, skipinitialspace=mark != "\t", strict=True)
-    try:
-        for row in reader:
-            rows.append((before + 1, [cell.strip() for cell in row]))
-            before = reader.line_num
-    except csv.Error as error:
-        raise TableError(f"{source}, line {before + 1}: not readable as CSV: {error}") from error
-    return _grid(source, rows[1:] if declared else rows, decimal="." if mark == "," else "")
-
-
-def _separator(lines: Sequence[str]) -> str:
-    """Return the mark that most lines have as often, more than once if equally many; "" if fewer than 3 of 10 do."""
-
-    def alike(mark: str) -> tuple[int, int]:
-        counts = Counter(len(next(csv.reader([line], delimiter=mark), [])) for line in lines if len(line) < 100_000)
-        usual = max((count for count in counts if count > 1), key=lambda count: counts[count], default=0)
-        return counts[usual], usual
-
-    best = max(";\t|,", key=alike)
-    return best if alike(best)[0] >= 0.3 * len(lines) else ""
+    for row in reader:
+        rows.append((before + 1, [cell.strip() for cell in row]))
+        before = reader.line_num
+    return mark, rows[1:] if declared else rows

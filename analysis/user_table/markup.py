@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
-from html.parser import HTMLParser
+from html import unescape
 
-Table = tuple[str, list[tuple[int, list[str]]]]  # the title, and each row's line and cells
+Rows = list[tuple[int, list[str]]]  # each row's line and cells
+Table = tuple[str, Rows]  # behind its title
 
 _BOXES = {code: "+" for code in range(0x2500, 0x2580)} | dict.fromkeys(map(ord, "─━═╌╍┄┅┈┉"), "-")
 _BOXES |= dict.fromkeys(map(ord, "│┃║╎╏┆┇┊┋"), "|")
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)[\s#]*|\s*(\*\*[^*|]+\*\*[^|*.]{0,60}):?\s*")
 _RULE = re.compile(r"[|\s:+=~-]*[-=][|\s:+=~-]*")
 _WIKI = re.compile(r"\{\||\|\}|\|\+")  # lines of a MediaWiki table that are no rows
-_GAP = re.compile(r" {2,}|\t")
+_LATEX_RULE = re.compile(r"\\(?:[a-z]*rule|hline|end[a-z]*|caption\{[^{}]*\}|label\{[^{}]*\})\S*")
+_LATEX_MARKUP = re.compile(r"\\(?=[_%&#$])|\\text(?:bf|it)\{|[{}$]")
+_HTML_HEADING = re.compile(r"<h[1-4][^<>]{0,200}>([^<]{0,200})", re.I)
+
+
+def read(text: str) -> list[Table]:
+    """Return the tables of a text: of HTML, of LaTeX, else those between pipes, else those between blanks."""
+    return [(title, rows) for title, rows in _html(text) or _latex(text) if len(rows) > 1] or _printed(text)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, str]]:
@@ -25,30 +34,33 @@ def _lines(text: str) -> Iterator[tuple[int, str, str]]:
             headings = {above: title for above, title in headings.items() if 2 < above < level}
             headings[level] = _without_markup(heading[2] or heading[3] or "")
             line = ""
-        yield number, ", ".join([*headings.values()][-2:]), line
-    yield 0, "", ""
+        yield number, ", ".join([*headings.values()][-2:]), line.rstrip()
 
 
-def pipes(text: str) -> list[Table]:
-    """Return the tables whose cells stand between pipes or the lines of a box, as those of Markdown, Org and wikis.
+def _kind(line: str) -> str:
+    """Return whether a line is one of a table between pipes, another, or blank."""
+    text = line.strip()
+    piped = "|" in text or text.startswith("!") or ("+" in text and _RULE.fullmatch(text))
+    return "pipes" if piped else "blanks" if text else ""
 
-    They have a rule, or a pipe at the begin of every line.
-    """
-    tables: list[Table] = []
-    block: list[tuple[int, str]] = []
-    above = ""
-    for number, title, line in _lines(text):
-        line = line.strip()
-        above = above if block else title
-        if line and (_RULE.fullmatch(line) or "|" in line or line[0] == "!"):
-            block += [] if _WIKI.match(line) else [(number, line)]
-            continue
-        rows = [(at, _cells(row)) for at, row in block if not _RULE.fullmatch(row)]
-        ruled = len(rows) < len(block) or all(row[0] in "|!" for _, row in block)
-        if len(rows) > 1 and ruled and max(len(cells) for _, cells in rows) > 1:
-            tables.append((above, rows))
-        block = []
-    return tables
+
+def _printed(text: str) -> list[Table]:
+    """Return the tables between pipes; if there are none, those whose columns stand between blanks."""
+    tables: dict[str, list[Table]] = {"pipes": [], "blanks": []}
+    for (title, kind), group in itertools.groupby(_lines(text), lambda item: (item[1], _kind(item[2]))):
+        lines = [(number, line) for number, _, line in group]
+        rows = _piped(lines) if kind == "pipes" else _aligned(lines) if kind else []
+        if rows:
+            tables[kind].append((title, rows))
+    return tables["pipes"] or tables["blanks"]
+
+
+def _piped(lines: Sequence[tuple[int, str]]) -> Rows:
+    """Return the rows between pipes, as in Markdown, Org and wikis; they have a rule, or begin with pipes."""
+    lines = [(at, line.strip()) for at, line in lines if not _WIKI.match(line.strip())]
+    rows = [(at, _cells(line)) for at, line in lines if not _RULE.fullmatch(line)]
+    ruled = len(rows) < len(lines) or all(line[0] in "|!" for _, line in lines)
+    return rows if ruled and len(rows) > 1 and max(len(cells) for _, cells in rows) > 1 else []
 
 
 def _cells(line: str) -> list[str]:
@@ -63,38 +75,23 @@ def _cells(line: str) -> list[str]:
 def _without_markup(text: str) -> str:
     """Return a cell without markup: footnotes, links, tags, emphasis, code, and the alignment of Textile."""
     text = re.sub(r"<sup>[^<]*</sup>|\[\^\w+\]|!?\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
-    text = re.sub(r"\*\*|'''|__|`|~~|\\(?=[~*_<>#])", "", re.sub(r"<[^<>]{1,80}>|&\w{2,6};", " ", text))
+    text = re.sub(r"\*\*|'''|__|`|~~|\\(?=[~*_<>#])", "", unescape(re.sub(r"<[^<>]{1,80}>", " ", text)))
     text = re.sub(r"^\s*(?:_\.|[<>=]\.)(?=\s)", "", text)
     return re.sub(r"\s+", " ", re.sub(r"^\s*([*_])(.*)\1\s*$", r"\2", text)).strip()
 
 
-def aligned(text: str) -> list[Table]:
-    """Return the tables between blank lines whose columns are two blanks apart, or below a rule with gaps."""
-    tables: list[Table] = []
-    block: list[tuple[int, str]] = []
-    above = ""
-    for number, title, line in _lines(text):
-        if line.strip() and title == above:
-            block.append((number, line.rstrip()))
-            continue
-        if rows := _split(block):
-            tables.append((above, rows))
-        above, block = title, [(number, line.rstrip())] if line.strip() else []
-    return tables
-
-
-def _split(block: Sequence[tuple[int, str]]) -> list[tuple[int, list[str]]]:
-    """Return the rows of a block of lines, each with as many cells; else []."""
-    rules = [line for _, line in block if _RULE.fullmatch(line)]
-    rows = [(at, line) for at, line in block if not _RULE.fullmatch(line)]
+def _aligned(lines: Sequence[tuple[int, str]]) -> Rows:
+    """Return the rows of lines whose columns are two blanks apart, or below a rule with gaps; else []."""
+    rules = [line for _, line in lines if _RULE.fullmatch(line)]
+    rows = [(at, line) for at, line in lines if not _RULE.fullmatch(line)]
     ends = [match.start() for match in re.finditer(r"(?<= )[-=]+", rules[0])] if rules else []
     if ends:
         spans = list(zip([0, *ends], [*ends, None], strict=True))
-        return [(at, [line[start:end].strip() for start, end in spans]) for at, line in rows]
-    return _even([(at, _GAP.split(line.strip())) for at, line in rows])
+        return [(at, [line[start:end].strip() for start, end in spans]) for at, line in rows] if rows[1:] else []
+    return _even([(at, re.split(r" {2,}|\t", line.strip())) for at, line in rows])
 
 
-def _even(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
+def _even(rows: Rows) -> Rows:
     """Return rows of as many cells, two or more, behind titles of one; [] if they differ, or end in separators.
 
     A header with a cell less than all others stands above a table with an index.
@@ -102,76 +99,61 @@ def _even(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
     while rows and len(rows[0][1]) == 1:
         rows = rows[1:]
     widths = {len(cells) for _, cells in rows[1:]}
-    if len(rows) < 2 or len(widths) > 1 or max(widths) < 2 or any(c[-1:] in (",", ";") for _, r in rows for c in r):
+    if len(widths) != 1 or max(widths) < 2 or any(cell[-1:] in (",", ";") for _, row in rows for cell in row):
         return []
     (at, head), missing = rows[0], max(widths) - len(rows[0][1])
     return [(at, [""] * missing + head), *rows[1:]] if missing in (0, 1) else []
 
 
-def blanks(text: str) -> list[Table]:
+def blanks(text: str) -> Rows:
     """Return the table of lines whose cells are a blank apart; its headers may stand in a comment."""
-    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    comments = [(number, line.lstrip("# ")) for number, line in lines if line.startswith("#")]
-    rows = [(number, line.split()) for number, line in lines if not line.startswith("#")]
-    heads = [(number, line.split()) for number, line in comments if rows and number < rows[0][0]]
-    if heads and len(heads[-1][1]) == len(rows[0][1]):
-        rows = [heads[-1], *rows]
-    return [("", rows)] if (rows := _even(rows)) else []
+    lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    rows = [(number, cells) for number, cells in lines if not cells[0].startswith("#")]
+    above = (
+        [(number, " ".join(cells).lstrip("# ").split()) for number, cells in lines if number < rows[0][0]]
+        if rows
+        else []
+    )
+    if above and len(above[-1][1]) == len(rows[0][1]):
+        rows = [above[-1], *rows]
+    return _even(rows)
 
 
-def latex(text: str) -> list[Table]:
-    """Return the tables of LaTeX."""
+def _parts(text: str, begin: str) -> list[tuple[int, str]]:
+    """Return the texts behind each begin of an element, each with its line; it takes linear time."""
+    line, parts = 1, []
+    for part in re.split(begin, text, flags=re.I):
+        parts.append((line, part))
+        line += part.count("\n")
+    return parts
+
+
+def _latex(text: str) -> list[Table]:
+    """Return the tables of LaTeX; a header that is repeated for the next page counts once."""
     tables: list[Table] = []
-    for match in re.finditer(
-        r"\\begin\{(tabular\w?\*?|longtable)\}(?:\[\w+\]|\{[^{}]*\})*(.*?)\\end\{\1\}", text, re.S
-    ):
-        line = text[: match.start(2)].count("\n") + 1
-        rows = []
-        for part in re.sub(
-            r"\\(?:[a-z]*rule|hline|end[a-z]*|caption\{[^{}]*\}|label\{[^{}]*\})\S*", "", match[2]
-        ).split(r"\\"):
-            cells = [
-                re.sub(r"\\(?=[_%&#$])|\\(?:textbf|textit)\{|[{}$]", "", cell) for cell in re.split(r"(?<!\\)&", part)
-            ]
-            rows += [(line, [cell.strip() for cell in cells])] if len(cells) > 1 else []
-            line += part.count("\n")
-        rows = [(line, cells) for at, (line, cells) in enumerate(rows) if not at or cells != rows[0][1]]
-        tables += [("", rows)] if len(rows) > 1 else []
+    for line, table in _parts(text, r"\\begin\{(?:tabular\w?\*?|longtable)\}")[1:]:
+        body = re.sub(r"^(?:\[\w+\]|\{[^{}]*\})*", "", table.partition(r"\end{")[0])
+        rows: Rows = []
+        for below, part in _parts(_LATEX_RULE.sub("", body), r"\\\\"):
+            cells = [_LATEX_MARKUP.sub("", cell).strip() for cell in re.split(r"(?<!\\)&", part)]
+            if len(cells) > 1 and cells not in [head for _, head in rows[:1]]:
+                rows.append((line + below - 1, cells))
+        tables.append(("", rows))
     return tables
 
 
-class _Html(HTMLParser):
-    """The tables of a document: cells that span several columns are repeated."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tables: list[Table] = []
-        self.title, self.text, self.span = "", "", 0
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        if tag == "table":
-            self.tables.append((self.title, []))
-        elif tag == "tr" and self.tables:
-            self.tables[-1][1].append((self.getpos()[0], []))
-        if tag in ("td", "th", "caption", "h1", "h2", "h3", "h4"):
-            span = dict(attributes).get("colspan") or "1"
-            self.text, self.span = "", int(span) if span.isdigit() and len(span) < 3 else 1
-
-    def handle_endtag(self, tag: str) -> None:
-        text = re.sub(r"\s+", " ", self.text).strip()
-        if tag in ("td", "th") and self.tables and self.tables[-1][1]:
-            self.tables[-1][1][-1][1].extend([text] * self.span)
-        elif tag in ("h1", "h2", "h3", "h4"):
-            self.title = text
-
-    def handle_data(self, text: str) -> None:
-        self.text += text
-
-
-def html(text: str) -> list[Table]:
-    """Return the tables of a document in HTML."""
-    if not re.match(r"\s*<", text):
-        return []
-    parser = _Html()
-    parser.feed(text)
-    return [(title, rows) for title, rows in parser.tables if len(rows) > 1]
+def _html(text: str) -> list[Table]:
+    """Return the tables of a document in HTML; a cell that spans several columns is repeated."""
+    tables: list[Table] = []
+    title = ""
+    for line, part in _parts(text, "<table") if re.match(r"\s*<", text) else ():
+        rows: Rows = []
+        for below, row in _parts(re.split("</table", part, flags=re.I)[0], "<tr")[1:]:
+            cells: list[str] = []
+            for _, cell in _parts(row, r"<t(?=[hd]\b)")[1:]:
+                span = re.match(r"[^>]*colspan\D{0,2}(\d{1,2})\b", cell)
+                cells += [_without_markup(cell.partition(">")[2])] * int(span[1] if span else 1)
+            rows.append((line + below - 1, cells))
+        tables.append((title, rows))
+        title = _without_markup(([title, *_HTML_HEADING.findall(part)])[-1])
+    return tables

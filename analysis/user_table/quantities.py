@@ -35,7 +35,7 @@ def read(
     rated = [column for column in result if KIND.get(column.name) == "rate"]
     works = {column.unit.work for column in rated}
     if len(works - {""}) > 1 or len({work.endswith("FLOP") for work in works}) > 1:
-        raise meanings.which("rate", rated)
+        raise meanings.which("rate", rated, columns)
     return result, notes
 
 
@@ -58,9 +58,8 @@ def _mark(numeric: Sequence[Column], columns: Sequence[Column], usual: str) -> s
     others = {mark for column in columns if column.numeric for mark in numbers.decimal_marks(column.cells)[0]}
     if (unclear and (not usual or others - {usual})) or (doubtful and not shown):
         header, cell = (doubtful or unclear)[0]
-        text = f"column '{header}': is {cell} {re.sub('[.,]', '', cell)}, or {cell.replace(',', '.')}?"
-        point = "." in cell
-        raise Question(text, [("thousands", f"decimal={'.,'[point]}"), ("decimals", f"decimal={',.'[point]}")])
+        text = f"column '{header}': is the mark in {cell} before decimals, or between thousands?"
+        raise Question(text, ["decimal=.", "decimal=,"])
     return usual or "."
 
 
@@ -73,8 +72,7 @@ def _in_units(column: Column, cells: Sequence[Cell]) -> Column:
     described, scale = next((cell.unit.text for cell in parsed if cell.unit.text), ""), 1.0
     if any(cell.unit.text == "0:00" for cell in parsed) and unit.text.lower() not in units.CLOCKS:
         text = f"'{column.text}' has times as {column.cells[0]}: minutes and seconds, or hours and minutes?"
-        readings = (("minutes and seconds", "m:ss"), ("hours and minutes", "h:mm"))
-        raise Question(text, [(meaning, f"{column.key}={name} {clock}") for meaning, clock in readings])
+        raise Question(text, [f"{column.key}={name} {clock}" for clock in ("m:ss", "h:mm")])
     if unit.text and unit.kind in UNIT_KINDS[kind]:
         scale, described = unit.factor, unit.text
     elif name == "efficiency" and plain and max(plain) > _PER_CENT:

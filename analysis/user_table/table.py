@@ -99,10 +99,10 @@ def read(path: Path, columns_text: str = "") -> UserTable:
 
 def _checked(question: Question, grid: Grid, choices: Choices, alone: bool) -> Question:
     """Return a question with its place, and with those answers alone with which the table has a curve."""
-    texts = [(meaning, choices.adding(answer)) for meaning, answer in question.answers]
-    answers_ = [(meaning, text) for meaning, text in texts if _leads(grid, text, alone, _FURTHER)]
-    reason = ": no answer gives a curve of several numbers of ranks" if question.answers and not answers_ else ""
-    return Question(f"{grid.place}: {question.text}{reason}", answers_)
+    texts = [choices.adding(answer) for answer in question.answers]
+    leading = [text for text in texts if _leads(grid, text, alone, _FURTHER)]
+    reason = ": no answer gives a curve of several numbers of ranks" if texts and not leading else ""
+    return Question(f"{grid.place}: {question.text}{reason}", leading)
 
 
 def _leads(grid: Grid, columns_text: str, alone: bool, further: int) -> bool:
@@ -111,9 +111,8 @@ def _leads(grid: Grid, columns_text: str, alone: bool, further: int) -> bool:
     try:
         runs = _read(grid, choices, alone).runs
     except Question as question:
-        return further > 0 and any(
-            _leads(grid, choices.adding(answer), alone, further - 1) for _, answer in question.answers
-        )
+        texts = map(choices.adding, question.answers)
+        return further > 0 and any(_leads(grid, text, alone, further - 1) for text in texts)
     return grid.log or any(curve["ranks"].nunique() > 1 for curve in rates.curves(runs))
 
 
@@ -133,7 +132,7 @@ def _read(grid: Grid, choices: Choices, alone: bool) -> UserTable:
     columns, rows, notes = user_columns.read(grid, choices)
     columns = [column for column in columns if column.name != "ranks" or column.filled]
     if grid.log and not {"ranks", "nodes"} & {column.name for column in columns}:
-        counts = [(f"{count} ranks", f"ranks={count}") for count in re.findall(r"[1-9]\d*", Path(rows[0].source).name)]
+        counts = [f"ranks={count}" for count in re.findall(r"[1-9]\d*", Path(rows[0].source).name)]
         raise Question("the log does not state its number of ranks: give it as COLUMNS=ranks=NUMBER", counts)
     columns = meanings.resolved(columns, alone)
     numeric, bad_cells = quantities.read(columns, grid, rows, choices)

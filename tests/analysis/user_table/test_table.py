@@ -64,9 +64,10 @@ def test_a_table_is_read(tmp_path, text, columns, expected):
 ASKED = [
     ("GPUs,tok/s,speedup\n1,100,1\n2,95,1.9\n", "is 'tok/s' the rate",
      ["tok/s=tokens_per_s_per_rank", "tok/s=tokens_per_s"]),
-    ("ranks,images_per_s\n1,320\n2,615\n4,1.180\n", "is 1.180 1180, or 1.180?", ["decimal=,", "decimal=."]),
-    ("|ranks|images_per_s|t|\n|-|-|-|\n|1|1.180|10,5|\n|2|2.290|5,2|\n", "is 1.180 1180, or 1.180?",
-     ["decimal=,", "decimal=."]),
+    ("ranks,images_per_s\n1,320\n2,615\n4,1.180\n", "is the mark in 1.180 before decimals, or",
+     ["decimal=.", "decimal=,"]),
+    ("|ranks|images_per_s|t|\n|-|-|-|\n|1|1.180|10,5|\n|2|2.290|5,2|\n", "is the mark in 1.180 before decimals, or",
+     ["decimal=.", "decimal=,"]),
     ("tasks,elapsed\n1,43:05\n2,22:00\n", "minutes and seconds, or hours and minutes?",
      ["elapsed=wall_s m:ss", "elapsed=wall_s h:mm"]),
     ("GPUs,efficiency\n1,100%\n2,191%\n4,350%\n", "'efficiency' is up to 3.5 on 4 times as many ranks",
@@ -74,37 +75,36 @@ ASKED = [
     ("GPUs,time,speedup\n1,9,1\n2,9.2,0.98\n4,9.5,0.95\n", "'speedup' is up to 1 on 4 times as many ranks",
      ["speedup=speedup", "speedup=efficiency", "speedup=unused"]),
     ("GPUs,scaling\n1,1\n8,7.5\n", "no column of a known rate, time, speedup or efficiency: is it",
-     ["scaling=images_per_s", "scaling=images_per_s_per_rank", "scaling=wall_s", "scaling=speedup", "scaling=step_s"]),
+     ["scaling=speedup", "scaling=images_per_s", "scaling=images_per_s_per_rank", "scaling=wall_s", "scaling=step_s"]),
     ("ranks,speedup,Grid scaling,min\n1,1,1,7\n2,0.9,1.5,3\n", "'speedup' is up to 1 on 2 times as many ranks",
      ["speedup=speedup", "speedup=efficiency", "speedup=unused"]),
     ("ranks,max,median,min,mean,system\n1,9,7.9,7,8.13,3\n2,5,4.1,4,4.2,3\n", "is it one of these?",
-     [f"{name}={quantity}" for quantity in ("images_per_s", "images_per_s_per_rank", "wall_s", "speedup", "step_s")
-      for name in ("mean", "median", "min")]),
+     [f"{name}={quantity}" for quantity in ("wall_s", "step_s") for name in ("mean", "median", "min")]),
     ("nodes,width,img/s\n1,4,380\n2,7,700\n", "are the ranks counted by 'width'?",
      ["width=ranks", "width=unused"]),
     ("ranks,Atoms,hue,time (s)\n1,10,1,5\n1,10,2,5.1\n2,10,1,3\n2,10,2,3.1\n", "have 1 ranks but other values",
-     ["rows=repeats", "hue=setting"]),
+     ["hue=setting", "rows=repeats"]),
     ("GPUs,Throughput\n1,1x\n2,1.9x\n", "is it one of these?",
      ["Throughput=speedup", "Throughput=efficiency"]),
-    ("GPUs,tok/s,TFLOPS\n1,10,50\n2,19,90\n", "several columns are images_per_s", ["TFLOPS=unused", "tok/s=unused"]),
+    ("GPUs,tok/s,TFLOPS\n1,10,50\n2,19,90\n", "several columns are images_per_s",
+     ["tok/s=images_per_s", "TFLOPS=images_per_s"]),
     ("GPUs,Throughput,TFLOPS/GPU\n1,10,50\n2,19,45\n", "several columns are images_per_s",
-     ["TFLOPS/GPU=unused", "Throughput=unused"]),
+     ["Throughput=images_per_s", "TFLOPS/GPU=images_per_s"]),
     ("ranks,GPUs,img/s\n1,4,100\n2,8,190\n", "several columns are ranks: 'ranks', 'GPUs'",
-     ["GPUs=unused", "ranks=unused"]),
+     ["ranks=ranks", "GPUs=ranks"]),
     ("nodes,gpus,img/s\n1,4,100\n2,4,190\n", "of each node, or of all?", ["gpus=ranks_per_node"]),
     ("colour,img/s\n1,100\n2,190\n", "no column of ranks", ["colour=ranks"]),
     ("Setup,time (s)\n1 GPU,60\n8x V100,9\n", "no column of ranks", ["Setup=ranks"]),
     ("GPUs,Latency\n1,60 s\n2,31 s\n", "is it one of these?",
      ["Latency=wall_s", "Latency=step_s", "Latency=epoch_s", "Latency=job_s"]),
     ("GPUs,speedup,A (img/s),B (img/s)\n1,1,100,90\n2,1.9,98,88\n", "is a rate in 'A (img/s)', 'B (img/s)'?",
-     ["* (img/s)=images_per_s", "* (img/s)=images_per_s_per_rank", "* (img/s)=images_per_s_per_node",
-      "A (img/s)=unused,B (img/s)=unused"]),
+     ["* (img/s)=images_per_s", "A (img/s)=images_per_s", "B (img/s)=images_per_s", "* (img/s)=images_per_s_per_rank"]),
     ("Model,1 GPU,2 GPUs\na,100,190\n", "no column of a known rate, time, speedup or efficiency: is it",
-     ["cells=images_per_s", "cells=images_per_s_per_rank", "cells=wall_s", "cells=speedup", "cells=step_s"]),
+     ["cells=images_per_s", "cells=speedup", "cells=images_per_s_per_rank", "cells=wall_s", "cells=step_s"]),
     ("Input,1 node,2 nodes\nlarge,3.8 s,2.1 s\n", "no column of a known rate, time, speedup or efficiency: is it",
      ["cells=wall_s", "cells=step_s", "cells=epoch_s", "cells=job_s"]),
     ("GPUs,hue,img/s\n1,18,100\n2,18,190\n1,50,40\n2,50,75\n", "1 ranks but other values",
-     ["rows=repeats", "hue=setting"]),
+     ["hue=setting", "rows=repeats"]),
 ]  # fmt: skip
 
 
@@ -115,8 +115,9 @@ def test_a_question_has_an_answer_for_each_reading(tmp_path, text, question, ans
     first, *lines = str(error.value).splitlines()
     assert first.startswith(f"{tmp_path / 't.csv'}, line 1: ")
     assert question in first
-    assert [line.partition('COLUMNS="')[2].rstrip('"') for line in lines] == answers
-    for answer in answers:
+    offers = [line.partition('COLUMNS="')[2].rstrip('"') for line in lines]
+    assert offers[: len(answers)] == answers
+    for answer in offers:
         further = ""
         try:
             read(tmp_path, text, answer)
