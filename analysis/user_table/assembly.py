@@ -121,7 +121,9 @@ class Assembly:
             text = f"{text}, and no column distinguishes them: they are repeats here"
             self.notes.append(f"{self.grid.place}: {text}")
             return
-        answers = [f"{column.key}=setting" for column in apart] + ["rows=repeats"] * bool(spread <= _NO_REPEATS)
+        answers = [f"{column.key}=setting" for column in apart if self._several(column)] + ["rows=repeats"] * bool(
+            spread <= _NO_REPEATS
+        )
         raise Question(f"{text}: repeats? For several curves add a column with their names", answers)
 
     def _measured(self, column: Column) -> bool:

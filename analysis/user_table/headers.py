@@ -158,6 +158,7 @@ def read(text: str, number: int = 0) -> Column:
     return Column(text, number, name, unit)
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def _exact(text: str) -> tuple[str, Unit]:
     """Return the name and unit of a header: it is in the list, or a rate, or in the list before a unit; else ""."""
     kit = re.sub(r"\W+", "_", plain(text))

@@ -107,8 +107,8 @@ def _patterns(columns: Sequence[Column]) -> list[tuple[str, Column]]:
     for column in columns:
         words = plain(column.text).split()
         kind = "".join(sorted(numbers.kinds(column.cells))), column.unit
-        ends = [end for size in range(1, min(len(words), 5)) for end in ((*words[:size], ""), ("", *words[-size:]))]
-        for key in [(), *ends]:
+        sizes = range(1, min(len(words), 5))
+        for key in ((), *((*words[:size], "") for size in sizes), *(("", *words[-size:]) for size in sizes)):
             groups.setdefault((*key, *kind), []).append(column)
     patterns: dict[str, Column] = {}
     for same in groups.values():

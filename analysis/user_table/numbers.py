@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable
@@ -37,6 +38,7 @@ class Number:
 Cell = Number | str  # or why it has none; "" for a blank one
 
 
+@functools.lru_cache(maxsize=1 << 16)  # each answer is tried by reading the table again
 def parse(text: str, mark: str = ".") -> Cell:
     """Return one cell as a number, with this mark before decimals, without a footnote mark, remark or range."""
     text = re.sub(r"[\u00a0\u2009\u202f]", " ", text.replace("\u2212", "-")).strip()

@@ -18,7 +18,7 @@ from analysis.user_table.assembly import Assembly
 from analysis.user_table.files import Grid
 from analysis.user_table.headers import TEXT, Column, displayed
 
-_FURTHER = 3  # answers, with which an answer is followed to see whether it leads to a curve
+_FURTHER, _LIKELY = 2, 6  # questions to which an answer may lead before a curve, and their answers that are tried
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _leads(grid: Grid, columns_text: str, alone: bool, further: int) -> bool:
     try:
         runs = _read(grid, choices, alone).runs
     except Question as question:
-        texts = map(choices.adding, question.answers)
+        texts = map(choices.adding, question.answers[:_LIKELY])
         return further > 0 and any(_leads(grid, text, alone, further - 1) for text in texts)
     return grid.log or any(curve["ranks"].nunique() > 1 for curve in rates.curves(runs))
 
