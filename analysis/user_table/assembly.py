@@ -62,19 +62,32 @@ class Assembly:
             if c.name in ("", "setting", "cores") and c.number not in self.used and (c.text or not c.numeric)
         ]
         alike = self._alike(texts)
-        if alike.any() and "rows" not in self.choices.directives:
+        repeats = "rows" in self.choices.directives
+        if alike.any() and not repeats:
             self._ask_alike(alike, texts, unused)
+        mixed = [column for column in unused if not (repeats or column.numeric) and self._mixes(column, texts)]
+        if mixed:
+            answers = [f"{column.key}={name}" for name in ("setting", UNUSED) for column in mixed]
+            raise Question(f"is each of {', '.join(repr(column.text) for column in mixed)} another curve?", answers)
         self.values = self.values.assign(**texts)
         self.varied = any(column.name == "setting" and column.numeric and column.varies for column in unused)
         self.scalings = next((column.cells for column in columns if column.name == "scaling"), None)
         times = (column for column in columns if column.name in ("", "other"))
         self.unread_times = any("time" in {column.unit.kind, *numbers.kinds(column.cells)} for column in times)
         known = (*NAMES, "rate", "batch")
-        self.unused = [c.text for c in columns if c in unused or (c.text and c.name not in known)]
+        self.unused = [
+            c.text for c in columns if c in unused or (c.text and c.name not in known and c.number not in self.used)
+        ]
 
     def _several(self, column: Column) -> bool:
         """Return whether a value of a column stands beside several numbers of ranks."""
         return self.values["ranks"].groupby(list(column.cells)).nunique().max() > 1
+
+    def _mixes(self, column: Column, texts: Mapping[str, list[str]]) -> bool:
+        """Return whether a curve has two values of a column, each beside several numbers of ranks."""
+        rows = self.values[["ranks"]].assign(**texts, cells=column.cells)
+        several = rows.groupby([*texts, "cells"])["ranks"].nunique() > 1
+        return bool(several.groupby([*texts]).sum().max() > 1 if texts else several.sum() > 1)
 
     def _separates(self, column: Column, texts: Mapping[str, list[str]]) -> bool:
         """Return whether fewer rows are alike with a column as a setting."""

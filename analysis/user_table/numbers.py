@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from analysis.user_table import units
-from analysis.user_table.units import PLAIN, TIME, Unit
+from analysis.user_table.units import PLAIN, RANK, TIME, Unit
 
 _LONGEST = 120  # characters of a number
 _GROUPS = {".": ",'’ _", ",": ".'’ _"}  # by decimal mark, the marks between thousands
@@ -19,7 +19,7 @@ _REMARK = re.compile(r"(?<=[\w%.×])\s*(?:[*†‡§]+|\[\w{1,2}\]|\([^()]*\))$"
 _CLOCK = re.compile(r"(?:(\d+)(?:-| days?, ))?(\d+):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
 _PART = re.compile(rf"(\d+(?:\.\d+)?) ?({TIME})(?![a-z])[ ,]*", re.I)
 _DEVICE = r"(?:[A-Za-z-]+ ?){1,2}\d[\w.-]*(?: \d+ ?GB)?"  # "V100", "RTX 4090", "NVIDIA A100 80GB"
-_COUNT = re.compile(rf"(?:(\d{{1,9}}) ?[x×] ?)?(\d{{1,9}})(?: ?[x×] ?({_DEVICE}))?(?: ?\(.*\))?")
+_COUNT = re.compile(rf"(?:(\d{{1,9}}) ?[x×] ?)?(\d{{1,9}})(?: ?[x×] ?(?:(?i:{RANK})|({_DEVICE})))?(?: ?\(.*\))?")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ READ = [
      {"batch_per_rank": [128, 64, 32]}),
     ("steps a second with a batch", "GPUs,batch per GPU,it/s\n1,32,3\n2,32,2.5\n", "", {"images_per_s": [96, 160]}),
     ("weak scaling of times", "GPUs,time (s)\n1,100\n2,103\n", "scaling=weak", {"scaling": ["weak"] * 2}),
+    ("counts of a unit", "GPUs,speedup\n1x GPU,1x\n2x GPU,1.9x\n", "", {"ranks": [1, 2], "speedup": [1, 1.9]}),
     ("sizes in cells", "GPUs,img/s\n1x V100 (16 GB),100\n4x V100,360\n2x8xH100,1500\n", "",
      {"ranks": [1, 4, 16], "gpu": ["V100", "V100", "H100"]}),
     ("the model of a device", "GPU,workers,img/s\nV100,1,100\nV100,2,190\n", "", {"gpu": ["V100"] * 2}),
@@ -103,6 +104,8 @@ ASKED = [
      ["cells=images_per_s", "cells=speedup", "cells=images_per_s_per_rank", "cells=wall_s", "cells=step_s"]),
     ("Input,1 node,2 nodes\nlarge,3.8 s,2.1 s\n", "no column of a known rate, time, speedup or efficiency: is it",
      ["cells=wall_s", "cells=step_s", "cells=epoch_s", "cells=job_s"]),
+    ("GPUs,cpu,time (s)\n1,Xeon,10\n2,Xeon,6\n4,EPYC,2\n8,EPYC,1.2\n", "is each of 'cpu' another curve?",
+     ["cpu=setting", "cpu=unused"]),
     ("GPUs,hue,img/s\n1,18,100\n2,18,190\n1,50,40\n2,50,75\n", "1 ranks but other values",
      ["hue=setting", "rows=repeats"]),
 ]  # fmt: skip
