@@ -7,7 +7,7 @@ each launch ran. Without such a confirmation by the clock the user is asked.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -106,22 +106,27 @@ def doubts(launches: Iterable[ProgramLaunch]) -> dict[str, list[str]]:
 
 def _doubt(launches: Sequence[ProgramLaunch]) -> list[str]:
     """Return the doubt in the number of one series, with what was read at each size; empty without one."""
-    sizes: dict[int, list[ProgramLaunch]] = {}
-    for launch in sorted(launches, key=lambda launch: launch.ranks):
-        sizes.setdefault(launch.ranks, []).append(launch)
+    sizes = _by_size(launches)
     if len(sizes) < 2 or all(launch.confirmed for launch in launches):
         return []
-    members = [*sizes.values()]
-    if not (reasons := [*_units(members), *_same(members)] or _disagreements(members)):
+    if not (reasons := [*_units(sizes), *_same(sizes)] or _disagreements(sizes)):
         return []
     return [
         "the number that was read is not confirmed, and nothing is computed from it:",
         *(f"  {reason}" for reason in reasons),
-        *(f"  {size[0].text()}" for size in members),
+        *(f"  {size[0].text()}" for size in sizes),
         "If it is another number, or has another unit: give another RATE= or TIME=, which measures nothing again. "
         f"If it is right: ARGS=program.confirmed={launches[-1].code}, or the line  confirmed: {launches[-1].code}  in "
         "the file of PROGRAM=",
     ]
+
+
+def _by_size(launches: Iterable[ProgramLaunch]) -> list[list[ProgramLaunch]]:
+    """Return the launches of each number of ranks, the smallest first."""
+    sizes: dict[int, list[ProgramLaunch]] = {}
+    for launch in sorted(launches, key=lambda launch: launch.ranks):
+        sizes.setdefault(launch.ranks, []).append(launch)
+    return [*sizes.values()]
 
 
 def _units(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
@@ -143,19 +148,36 @@ def _same(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
 
 def _disagreements(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
     """Return the sizes whose speedup differs from that of the running times in direction, or more than twofold."""
+    return [
+        f"{size[0].size} over {sizes[0][0].size}: {read:.3g}x by the number, {by_clock[0]:.3g}x by the running time"
+        for size, read, by_clock in _speedups(sizes)
+        if not any(_same_direction(read, speedup) and _near(read, speedup) for speedup in by_clock)
+    ]
+
+
+def moves_with_the_clock(launches: Iterable[ProgramLaunch]) -> bool:
+    """Return whether a number differs between sizes, in one unit, and changes in the direction of running times."""
+    sizes = _by_size(launches)
+    alike = len(sizes) < 2 or _units(sizes) or _same(sizes)
+    return not alike and all(
+        any(_same_direction(read, speedup) for speedup in by_clock) for _, read, by_clock in _speedups(sizes)
+    )
+
+
+def _speedups(
+    sizes: Sequence[Sequence[ProgramLaunch]],
+) -> Iterator[tuple[Sequence[ProgramLaunch], float, list[float]]]:
+    """Yield each size but the first, its speedup by the number, and those that the running times may mean."""
     base, *others = sizes
-    reasons = []
     for size in others:
         read = median(launch.printed.value for launch in size) / median(launch.printed.value for launch in base)
         times = median(launch.running_s for launch in base) / median(launch.running_s for launch in size)
-        by_clock = [times * work / first for work, first in zip(size[0].work, base[0].work, strict=True)]
-        if not any(_agree(read, speedup) for speedup in by_clock):
-            reasons.append(
-                f"{size[0].size} over {base[0].size}: {read:.3g}x by the number, {by_clock[0]:.3g}x by the running time"
-            )
-    return reasons
+        yield size, read, [times * work / first for work, first in zip(size[0].work, base[0].work, strict=True)]
 
 
-def _agree(first: float, second: float) -> bool:
-    opposite = min(first, second) * LEAST_CHANGE <= 1 and max(first, second) >= LEAST_CHANGE
-    return not opposite and 1 / LARGEST_FACTOR <= first / second <= LARGEST_FACTOR
+def _same_direction(first: float, second: float) -> bool:
+    return not (min(first, second) * LEAST_CHANGE <= 1 and max(first, second) >= LEAST_CHANGE)
+
+
+def _near(first: float, second: float) -> bool:
+    return 1 / LARGEST_FACTOR <= first / second <= LARGEST_FACTOR

@@ -220,7 +220,7 @@ def test_a_program_of_the_documentation_is_recorded_with_the_rate_that_it_prints
         assert record.printed.value == float(rate)
 
 
-def test_a_launch_that_prints_no_rate_fails_and_shows_its_output(tmp_path):
+def test_a_launch_that_fails_shows_its_output(tmp_path):
     script = "import sys; print('some output'); sys.exit(3 if sys.argv[1] == '1' else 0)"
     rate, args = "RATE=rate: {rate}", "ARGS=measure.repeats=2 tracking=none program.scaling=strong"
     status, output = launch(make_variables(tmp_path, script, "{python} {script} {{ranks}}", rate, args))
@@ -228,7 +228,21 @@ def test_a_launch_that_prints_no_rate_fails_and_shows_its_output(tmp_path):
     assert "the command ended with exit status 3" in output
     assert "no rate was printed" in output
     assert output.count("| some output") == 2
+    assert "It changes with the running times" not in output
     assert [record.status for record in records(tmp_path / "results")] == ["failed", "failed"]  # one of each size
+
+
+def test_of_several_numbers_the_one_that_changes_with_the_running_times_is_proposed_again(tmp_path):
+    script = (
+        "import sys, time\nranks = int(sys.argv[1])\ntime.sleep(2 / ranks)\n"
+        "print('rate limit: 50 img/s\\nqueue: %d img/s\\ndone: %.1f img/s' % (40 / ranks, 9.5 * ranks))\n"
+    )
+    args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none program.scaling=strong"
+    status, output = launch(make_variables(tmp_path, script, "{python} {script} {{ranks}}", "RATE=img: {rate}", args))
+    assert status != 0
+    assert [line for line in output.splitlines() if line.startswith("It changes")] == [
+        "It changes with the running times: RATE='done: {rate}'"
+    ]
 
 
 def test_a_program_that_never_ends_is_ended_at_a_line_and_has_its_file(tmp_path):

@@ -31,7 +31,7 @@ from train.launch.start import containers
 from train.launch.supervise.interrupted import record_interrupted
 from train.launch.supervise.one_run import Watch, attempt
 from train.launch.supervise.presence import alone
-from train.launch.supervise.read_again import read_again
+from train.launch.supervise.read_again import proposals_by_clock, read_again
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.program import values
 from train.rank import process
@@ -161,6 +161,7 @@ def measure(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> i
     if failed:
         show_lines(f"[red]{len(failed)} of {len(runs)} runs failed:[/red]", [", ".join(failed)], console)
         console.print("The same command runs only these again.")
+        show_lines("It changes with the running times:", proposals_by_clock(plan.points), console)
     return 1 if failed else 0
 
 

@@ -9,10 +9,12 @@ from datetime import datetime
 from record import clock, ledger, parts, protocol
 from record import run_files as files
 from record.parts import JobEnd, PartWriter
-from record.schema import RECORD_NAME, RecordError, RunRecord, load
+from record.schema import RECORD_NAME, PrintedRate, RecordError, RunRecord, load
+from train.config import printed
 from train.config.checks import ConfigError
 from train.config.identity import resolved, values
-from train.config.printed import RateError, printed_rate
+from train.config.printed import RateError, Reading, printed_rate
+from train.config.schema import RunConfig
 from train.launch.plan.runs import Point, Run
 from train.launch.supervise.one_run import commands, save
 from train.program import reading
@@ -37,9 +39,7 @@ def _read_again(run: Run) -> bool:
     folder = files.run_folder(run.home, run.repeat, earlier.generation)
     log = protocol.rank_log(folder, 0)
     try:
-        use, command = earlier.program.cores, shlex.join(earlier.program.command)
-        text, running_s = log.read_text(errors="replace"), use.wall_s if use else earlier.job_s
-        rate = printed_rate(text, reading(run.point.config), running_s, command)
+        rate = _rate(log.read_text(errors="replace"), earlier, reading(run.point.config))
     except RateError as error:
         raise ConfigError(f"{log}: {error}\nNothing was measured; FORCE=1 runs the command again") from error
     made, generation = files.new_run(run.home, run.repeat)
@@ -59,6 +59,42 @@ def _read_again(run: Run) -> bool:
     )
     save(made, assignment, run.point.config, parts.by_file(made), end)
     return True
+
+
+def proposals_by_clock(points: Iterable[Point]) -> list[str]:
+    """Return the settings by which a number can be read at every size, that differs and changes with running times.
+
+    None unless launches of two sizes ended well without a number. A setting that finds several takes the last.
+    """
+    launches = []
+    for point in points:
+        record, program = _newest(Run(point, 0)), point.config.program
+        if record and record.program and program and not record.printed:
+            log = protocol.rank_log(files.run_folder(Run(point, 0).home, 0, record.generation), 0)
+            if record.program.exit_status == program.exit_status:
+                launches.append((log.read_text(errors="replace"), record, point.config))
+    proposed = [printed.proposals(text, " ".join(record.command)) for text, record, _ in launches[:1] if launches[1:]]
+    return [setting for settings in proposed for setting in settings if _moves_with_the_clock(setting, launches)]
+
+
+def _moves_with_the_clock(setting: str, launches: Iterable[tuple[str, RunRecord, RunConfig]]) -> bool:
+    name, _, pattern = setting.replace("'", "").partition("=")
+    records = []
+    for text, record, config in launches:
+        how = replace(reading(config), rate=None, time=None, pick="last", each_rank=False)
+        how = replace(how, rate=pattern) if name == "RATE" else replace(how, time=pattern, unit=how.unit or "s")
+        try:
+            records.append(replace(record, printed=_rate(text, record, how)))
+        except RateError:
+            return False
+    return clock.moves_with_the_clock(filter(None, map(clock.program_launch, records)))
+
+
+def _rate(text: str, record: RunRecord, how: Reading) -> PrintedRate:
+    """Return the rate in the log of a launch. Raises RateError."""
+    assert record.program is not None
+    use = record.program.cores
+    return printed_rate(text, how, use.wall_s if use else record.job_s, shlex.join(record.program.command))
 
 
 def _newest(run: Run) -> RunRecord | None:
