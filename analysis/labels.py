@@ -22,9 +22,14 @@ _NAMES = {
 
 
 def rate_unit(rows: pd.DataFrame) -> str:
-    """Return the unit of the rates of these rows: images/s, or what users' programs count; several are "work/s"."""
-    units = rows.loc[rows["quantity"].eq("images_per_s"), "unit"].unique()
-    return str(units[0]) if len(units) == 1 else "work/s" if len(units) else "images/s"
+    """Return the unit of the rates of these rows: images/s, or what users' programs count; several with commas."""
+    return ", ".join(rows.loc[rows["quantity"].eq("images_per_s"), "unit"].unique()) or "images/s"
+
+
+def by_rate_unit(local: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the rows of the records of each unit of rates: two units have no axis in common."""
+    rates = local[local["quantity"].eq("images_per_s")]
+    return [local[local["record"].isin(rows["record"])] for _, rows in rates.groupby("unit", sort=False)]
 
 
 _PERIODS_S = {"s": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}

@@ -77,7 +77,7 @@ def _brief(study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str
 def _paragraphs(rows: pd.DataFrame) -> list[str]:
     """Return what to print about all numbers of an experiment."""
     pairs = equivalence.pairs(rows) if rows["arm"].nunique() > 1 else []
-    table = summary.rows(rows).fillna("")
+    table = summary.rows(rows)
     paragraphs = [equivalence.summary(pairs)] if pairs else [_prose(*_legend(rows, table)), text_table(table)]
     if rows["quantity"].eq("allreduce_s").any():
         paragraphs += ["time and bus bandwidth [GB/s] by message size, mean over rounds", allreduce.by_size(rows)]

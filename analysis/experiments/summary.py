@@ -207,7 +207,7 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.rows(local)
     among = speedups.rates(local)
-    table = pd.DataFrame([_row(point, among) for point in points(local)])
+    table = pd.DataFrame([_row(point, among) for point in points(local)]).astype(object).fillna("")
     columns = [column for column in table if not table[column].isin([""]).all()]
     return table[sorted(columns, key=lambda column: column == "note")]
 

@@ -45,8 +45,7 @@ def _axis_label(over: str) -> str:
 def _throughput(points: Points) -> Figure:
     """Draw the rates over the sizes, in a panel for each unit: those of two programs have no axis in common."""
     local, over = points.local, _over(points.local)
-    rates = local[local["quantity"].eq("images_per_s")]
-    units = [local[local["record"].isin(rows["record"])] for _, rows in rates.groupby("unit", sort=False)]
+    units = labels.by_rate_unit(local)
     fig, panels = plots.canvas(len(units), 1, height_mm=30 + 50 * len(units), sharex=True)
     for axes, rows in zip(panels, units, strict=True):
         _rates(axes, rows, over)

@@ -22,13 +22,18 @@ from analysis.table.identity import SCALING
 
 
 def _over(local: pd.DataFrame, column: str, x_axis: Callable[[Axes], None]) -> Figure:
-    """Return the throughput over a column, with its bounds; x_axis: sets up the axis of the column."""
-    fig, (axes,) = plots.canvas(height_mm=72)
-    plots.draw(axes, plots.local_lines(local, over=column))
-    x_axis(axes)
-    axes.set_ylim(0)
-    plots.draw_bounds(axes, local, column)
-    axes.set_ylabel(f"throughput [{labels.rate_unit(local)}]")
+    """Return the throughput over a column, with its bounds, in a panel for each unit.
+
+    x_axis: sets up the axis of the column.
+    """
+    units = labels.by_rate_unit(local)
+    fig, panels = plots.canvas(len(units), 1, height_mm=24 + 48 * len(units))
+    for axes, rows in zip(panels, units, strict=True):
+        plots.draw(axes, plots.local_lines(rows, over=column))
+        x_axis(axes)
+        axes.set_ylim(0)
+        plots.draw_bounds(axes, rows, column)
+        axes.set_ylabel(f"throughput [{labels.rate_unit(rows)}]")
     return plots.legend(fig, labels.figure_note(local))
 
 

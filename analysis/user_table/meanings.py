@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -89,12 +90,10 @@ def _fitting(column: Column, ranks: Column | None) -> Sequence[str]:
     for kind in (*numbers.kinds(column.cells), column.unit.kind):
         if kind in _FITTING:
             return _FITTING[kind]
-    names = _FLAT
+    names: Sequence[str] = _FLAT
     if ranks is not None:
         points = zip(map(numbers.value, ranks.cells), map(numbers.value, column.cells), strict=True)
-        values = [
-            value for _, value in sorted(point for point in points if point[0] == point[0] and point[1] == point[1])
-        ]
+        values = [value for count, value in sorted(points) if count > 0 and not math.isnan(value)]
         if values and not 0.9 < values[-1] / (values[0] or 1) < 1.1:
             names = _RISING if values[-1] > values[0] else _FALLING
         names = sorted(names, key=("speedup", "efficiency").__contains__, reverse=bool(values and values[0] == 1))
@@ -108,8 +107,9 @@ def _patterns(columns: Sequence[Column]) -> list[tuple[str, Column]]:
         words = plain(column.text).split()
         kind = "".join(sorted(numbers.kinds(column.cells))), column.unit
         sizes = range(1, min(len(words), 5))
-        for key in ((), *((*words[:size], "") for size in sizes), *(("", *words[-size:]) for size in sizes)):
-            groups.setdefault((*key, *kind), []).append(column)
+        ends = [f"{' '.join(words[:size])} *" for size in sizes] + [f"* {' '.join(words[-size:])}" for size in sizes]
+        for alike in ("", *ends):
+            groups.setdefault((alike, *kind), []).append(column)
     patterns: dict[str, Column] = {}
     for same in groups.values():
         texts = [re.sub(r"\s+", " ", column.text) for column in same]
