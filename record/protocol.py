@@ -58,6 +58,7 @@ class Assignment:
     hosts_apart: bool  # each node is a separate host
     quotas: bool  # the launcher limits the nodes to CPU quotas while they measure (train/rank/quota_gate.py)
     rounds: RoundsTask = field(default_factory=RoundsTask)
+    conf: dict[str, str] = field(default_factory=dict)  # file -> digest, of conf/ now: ranks take `config`, not these
     # What only the record needs: other fields of its identity, and the launches of the command's plan, in order.
     identity: dict[str, Any] = field(default_factory=dict)
     plan: list[str] = field(default_factory=list)

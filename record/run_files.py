@@ -203,6 +203,11 @@ def source_files(root: Path = ROOT) -> Mapping[str, str]:
     return digests([name for name in names if not _NOT_OF_RANKS.match(name)], root)
 
 
+def conf_files(root: Path = ROOT) -> dict[str, str]:
+    """Return the files of conf/ as `digests`."""
+    return digests(sorted(path.relative_to(root).as_posix() for path in (root / "conf").rglob("*.yaml")), root)
+
+
 def digests(names: Iterable[str], root: Path = ROOT) -> dict[str, str]:
     """Return the first digits of the SHA-256 of these files below `root`, without those that are not there."""
     paths = ((name, root / name) for name in names)

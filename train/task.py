@@ -66,6 +66,7 @@ def assigned(folder: Path) -> Task:
         hosts=config.all_nodes if assignment.hosts_apart else 1,
         config_hash=assignment.config_hash,
         launcher=roll_call.Details(assignment.config, assignment.source),
+        conf=assignment.conf,
     )
     return Task(config, expected, folder, assignment.repeat, assignment.quotas, assignment.rounds)
 

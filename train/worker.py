@@ -150,6 +150,8 @@ class Worker:
         launcher = task.expected.launcher
         source = files.digests(launcher.source) if launcher else files.source_files()
         self._details = roll_call.Details(values(task.config), source, environment.versions())
+        conf = task.expected.conf
+        self._other_conf = tuple(files.differing(conf, files.digests(conf)))
         affinity.use(task.config.system.smt)
         self._cores, self._throttling = affinity.usable_cores(), affinity.throttling()  # before it is bound to its own
         self._host, self._steal = environment.host(self._cores), counters.steal(self._cores)
@@ -242,11 +244,13 @@ class Worker:
             config_hash=self._config_hash,
             source_digest=files.source_digest(self._details.source),
             packages=self._details.packages,
+            other_conf=self._other_conf,
         )
         present = roll_call.hold(answer, self._details, self._task.expected, config, all_ranks.gather)
         if all_ranks.rank == 0:
             hosts = list({answer.host.host: answer.host for answer in present}.values())
-            notes = [note for note in roll_call.remarks(hosts, config) if note not in part.part.notes]
+            remarks = [*roll_call.remarks(hosts, config), *roll_call.other_conf(present)]
+            notes = [note for note in remarks if note not in part.part.notes]
             part.add(environment=environment.collect(hosts), notes=notes)
             for note in notes:
                 print(f"note: {note}", flush=True)

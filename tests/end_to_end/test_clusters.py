@@ -184,6 +184,8 @@ def test_lsf_by_a_stand_in_for_bsub_measures_over_ssh_whatever_conf_is_on_a_host
     assert record.status == "complete", (results / "job.log").read_text()
     assert [rank.host for rank in record.ranks] == ["n1", "n2"]
     assert record.environment.variables["LSB_HOSTS"] == "n1 n2"
+    [note] = [note for note in record.notes if "conf/" in note]
+    assert note.startswith("n2: other files than the launcher: conf/measure/report.yaml. This run has the launcher's")
 
 
 @pytest.mark.on_change_of("train/transport/", "train/standalone.py")

@@ -30,6 +30,7 @@ class Present:
     config_hash: str
     source_digest: str
     packages: Mapping[str, str]  # name -> version
+    other_conf: tuple[str, ...] = ()  # the launcher's files of conf/ that differ on this host, or are not there
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Expected:
     hosts: int = 1  # the fewest that the ranks must be on; with more than one, the same number of ranks on each
     config_hash: str | None = None  # the launcher's; None without a launcher
     launcher: Details | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)  # file -> digest, of the launcher's conf/
 
 
 def hosts_of_step(config: RunConfig, variables: Mapping[str, str]) -> int:
@@ -165,6 +167,16 @@ def remarks(hosts: Sequence[Host], config: RunConfig) -> list[str]:
     hardware_by_host = {host.host: machine.hardware(host.cores, host.cpu_model, host.gpus) for host in hosts}
     notes = (machine.hardware_note(hardware_by_host), machine.emulation_note(config.precision, flags_by_host))
     return [note for note in notes if note]
+
+
+def other_conf(present: Sequence[Present]) -> list[str]:
+    """Return a note for each set of files in which conf/ of hosts differs from the launcher's."""
+    texts = {(answer.host.host, listed(answer.other_conf)) for answer in present if answer.other_conf}
+    return [
+        f"{hosts}: other files than the launcher: {names}. This run has the launcher's values; a command that starts "
+        "there would take its own. Copy conf/ to all hosts"
+        for names, hosts in hosts_by_text(sorted(texts)).items()
+    ]
 
 
 def hold(answer: Present, details: Details, expected: Expected, config: RunConfig, gather: Gather) -> list[Present]:

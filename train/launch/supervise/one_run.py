@@ -176,6 +176,7 @@ def make_assignment(
         config_hash=config_hash(config),
         repeat=run.repeat,
         source=dict(files.source_files()),
+        conf=files.conf_files(),
         hosts_apart=launcher.hosts_apart,
         quotas=launcher.quotas,
         rounds=budget.task if budget else protocol.RoundsTask(),
