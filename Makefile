@@ -19,7 +19,7 @@ about.SPLIT         := 1           one batch job per point
 about.ONLY          := A,B         these points of the experiment, by their names as shown with DRY_RUN=1; evaluate: E1,E3
 about.FORCE         := 1           repeat measurements that are complete: adds, replaces nothing; reference: replace
 about.ALL           := 1           help: list all targets and variables; audit, claims: those of the reports in full; test: all
-about.FORMAT        := NAME        summary: text, json, or for other tools: extrap, mllog, openmetrics
+about.FORMAT        := NAME        summary: text, json, or for other tools: extrap, mllog, openmetrics, perflog
 about.ALL_ROUNDS    := 1           summary: also the rounds that other processes disturbed
 about.DRY_RUN       := 1           print the plan and the commands, start nothing
 about.RESULTS       := FOLDER      where records are written, and where the analysis reads them (default: results)

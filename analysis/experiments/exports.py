@@ -1,4 +1,4 @@
-"""The points of a summary as other tools read them: Extra-P, Prometheus (OpenMetrics), MLPerf's log.
+"""The points of a summary as other tools read them: Extra-P, Prometheus (OpenMetrics), MLPerf's log, ReFrame's.
 
 Each takes the points as the JSON document of `summary` has them.
 """
@@ -58,4 +58,30 @@ def mllog(points: Points) -> str:
     return "\n".join([*lines, ""])
 
 
-FORMATS: Mapping[str, Callable[[Points], str]] = {"extrap": extrap, "openmetrics": openmetrics, "mllog": mllog}
+def perflog(points: Points) -> str:
+    """Return a file of ReFrame's performance log: a header, and a line for each point with every number of any point.
+
+    A point is a test that passed, and its numbers have no reference: 0 and None, as ReFrame writes it.
+    """
+    names = dict.fromkeys(name for point in points for name, _ in _numbers(point))
+    of_test = {"name": "experiment", "num_tasks": "ranks", "num_tasks_per_node": "ranks_per_node"}
+    of_test |= {key: key for key in (*_IDENTITY, "series") if key not in of_test.values()}
+    parts = ("value", "unit", "ref", "lower_thres", "upper_thres")
+    lines = [["result", *of_test, *(f"{name}_{part}" for name in names for part in parts)]]
+    for point in points:
+        fields = [point[key] for key in of_test.values()]
+        line = ["pass", *(field if isinstance(field, str) else json.dumps(field) for field in fields)]
+        values = dict(_numbers(point))
+        for name in names:
+            unit = point["unit"] if name.endswith("images_per_s") else "J" if "joules" in name else "1"
+            line += [str(values[name]["value"] if name in values else None), unit, "0", "None", "None"]
+        lines.append([field.replace("|", "/") for field in line])  # ReFrame does not escape it
+    return "\n".join([*map("|".join, lines), ""])
+
+
+FORMATS: Mapping[str, Callable[[Points], str]] = {
+    "extrap": extrap,
+    "openmetrics": openmetrics,
+    "mllog": mllog,
+    "perflog": perflog,
+}

@@ -1,6 +1,7 @@
 """Exports of a summary, read by the tools that they are for where these are installed (PyPI), and by hand."""
 
 import json
+import logging as std_logging
 
 import pytest
 
@@ -18,6 +19,7 @@ def point(ranks: int, rate: float, **numbers) -> dict:
         "series": "batch 4",
     }
     identity |= {"ranks": ranks, "ranks_per_node": 1, "batch_per_rank": 4, "threads_per_rank": None, "note": ""}
+    identity |= {"unit": "images/s"}
     return identity | {"images_per_s": {"value": rate, "low": rate - 1, "high": rate + 1}} | numbers
 
 
@@ -71,3 +73,43 @@ def test_a_line_of_mlperf_has_the_point_and_the_number():
     [line] = exports.mllog(POINTS[:1]).splitlines()
     event = json.loads(line.removeprefix(":::MLLOG "))
     assert (event["key"], event["value"], event["metadata"]["ranks"]) == ("images_per_s", 10.0, 1)
+
+
+def test_a_performance_log_has_a_line_for_each_point():
+    header, first, second = (line.split("|") for line in exports.perflog(POINTS[:2]).splitlines())
+    assert header[:4] == ["result", "name", "num_tasks", "num_tasks_per_node"]
+    assert header[-5:] == [
+        f"speedup_throughput_{part}" for part in ("value", "unit", "ref", "lower_thres", "upper_thres")
+    ]
+    assert first[:4] == ["pass", "weak_scaling", "1", "1"]
+    by_name = dict(zip(header, second, strict=True))
+    assert (by_name["images_per_s_value"], by_name["threads_per_rank"]) == ("20.0", "null")
+    assert [first[-5:], second[-5:]] == [["None", "1", "0", "None", "None"], ["2", "1", "0", "None", "None"]]
+    assert "a/b" in exports.perflog([point(1, 10.0) | {"arm": "a|b"}])
+
+
+def test_reframe_writes_the_same_of_a_test_with_these_values():
+    logging = pytest.importorskip("reframe.core.logging")
+    settings = pytest.importorskip("reframe.core.settings")
+    [handler] = settings.site_configuration["logging"][0]["handlers_perflog"]
+    header, *lines = exports.perflog(POINTS).splitlines()
+    names = header.split("|")[: header.split("|").index("images_per_s_value")]
+    style = "|".join(f"%(check_{name})s" for name in [*names, "perfvalues"])
+    formatter = logging.CheckFieldFormatter(style, perffmt=handler["format_perfvars"])
+    for row, line in zip(POINTS, lines, strict=True):
+        known = {
+            "result": "pass",
+            "name": row["experiment"],
+            "num_tasks": row["ranks"],
+            "job_completion_time_unix": None,
+        }
+        known |= {"num_tasks_per_node": row["ranks_per_node"]} | row
+        record = std_logging.makeLogRecord({f"check_{name}": value for name, value in known.items()})
+        speedup = row.get("speedup_throughput", {"value": None})["value"]
+        record.check_perfvalues = {
+            "cluster:cpu:images_per_s": (row["images_per_s"]["value"], 0, None, None, "images/s", "pass"),
+            "cluster:cpu:speedup_throughput": (speedup, 0, None, None, "1", "pass"),
+        }
+        assert formatter.formatMessage(record) == line
+    log = logging.MultiFileHandler("log", fmt=style, perffmt=handler["format_perfvars"])
+    assert log._MultiFileHandler__generate_header(record) == header
