@@ -21,10 +21,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.programs import finished
 from record import kit
 from record.kit import ROOT
 
@@ -36,6 +37,7 @@ BOOTSTRAPS = ("docker-archive", "oci-archive", "localimage")  # prefixes of BASE
 IMAGES = ROOT / "images"
 # The subcommand that fails if an engine does not work: docker asks its daemon, the others their storage.
 _SELF_TESTS = {"docker": "version", "podman": "info", "buildah": "info"}
+_WITHIN_S = 300.0  # the storage of an engine may be slow
 _BUILDX_SINCE = 23  # the first version of docker's client that builds with the plugin buildx
 
 
@@ -99,7 +101,7 @@ def sif_command(engine: str, build: Build, source: str | None, options: Sequence
 @contextmanager
 def context(epoch: int) -> Iterator[Path]:
     """Return a context with a folder of this code as git has it: no file that it does not track. Without git, ROOT."""
-    names = output("git", "ls-files", "-z").split("\0")
+    names = output("git", "-C", str(ROOT), "ls-files", "-z").split("\0")
     if "Dockerfile" not in names:
         yield ROOT
         return
@@ -115,8 +117,10 @@ def context(epoch: int) -> Iterator[Path]:
 
 def output(*command: str) -> str:
     """Return what a command prints; nothing if it fails."""
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else ""
+    with suppress(OSError):  # it is not installed
+        done = finished(command, _WITHIN_S)
+        return "" if done.returncode else done.stdout.strip()
+    return ""
 
 
 def base_digest(builder: str, image: str) -> str:
@@ -149,8 +153,12 @@ def plan(variant: str, builder: str | None) -> Build:
     commit, changed = kit.commit(untracked=False)  # they are not copied into the image
     state = {True: " changed", False: "", None: " unchecked"}[changed]
     digest = base_digest(builder, base) if builder else "unknown"
-    epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or output("git", "log", "-1", "--format=%ct") or time.time())
-    remote = output("git", "config", "remote.origin.url")
+    epoch = int(
+        os.environ.get("SOURCE_DATE_EPOCH")
+        or output("git", "-C", str(ROOT), "log", "-1", "--format=%ct")
+        or time.time()
+    )
+    remote = output("git", "-C", str(ROOT), "config", "remote.origin.url")
     source = re.sub("//[^/@]*@", "//", remote) if ":" in remote else ""  # without a password; no folder of this machine
     return Build(variant, base, toolkit, kit.version(), f"{commit}{state}" if commit else "", digest, source, epoch)
 
@@ -159,7 +167,7 @@ def why_not(command: str) -> str | None:
     """Return why a command does not work on this machine, from its own message; None if it works."""
     if not shutil.which(command):
         return "not installed"
-    done = subprocess.run([command, _SELF_TESTS.get(command, "--version")], capture_output=True, text=True)
+    done = finished([command, _SELF_TESTS.get(command, "--version")], _WITHIN_S)
     lines = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()
     return lines[-1] if done.returncode else None
 

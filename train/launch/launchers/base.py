@@ -7,14 +7,13 @@ A launcher states its abilities, the cores of its nodes, what it refuses, and th
 import functools
 import os
 import shlex
-import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 import psutil
@@ -22,6 +21,7 @@ from omegaconf import DictConfig
 
 from common import bounded_files as bounded
 from common.printable import escaped
+from common.programs import finished
 from record.kit import ROOT
 from record.protocol import IN_ALLOCATION
 from record.schema import NodeQuota
@@ -227,7 +227,7 @@ class Launcher:
 
 
 RUNNING = "RUNNING"  # the state of a job that runs, under every batch system
-_ANSWER_WITHIN_S = 300  # longer than the system waits for its server: after a timeout the job may be in the queue
+_ANSWER_WITHIN_S = 300.0  # longer than the system waits for its server: after a timeout the job may be in the queue
 
 
 @dataclass(frozen=True)
@@ -278,11 +278,14 @@ class BatchLauncher(Launcher, ABC):
     gives_size = True
     random_order = False  # from small to large, so that an allocation that ends early has the smallest points
     job_variable: ClassVar[str]  # the environment variable that tells a job its id
+    directive: ClassVar[str]  # the first word of the lines at the top of a batch script, as #SBATCH
+    partition_option: ClassVar[str]  # to which the name of a partition or queue is added, as --partition=
+    account_option: ClassVar[str]
     warns_before_s: ClassVar[int] = 0  # how long before the time limit the system sends SIGTERM
 
     @abstractmethod
-    def directives(self, job: BatchJob) -> list[str]:
-        """Return the lines at the top of the batch script, as #SBATCH --nodes=2."""
+    def options(self, job: BatchJob) -> list[str]:
+        """Return the options of a job, as --nodes=2, without those of the site's file."""
 
     @abstractmethod
     def submit(self, script: Path) -> str:
@@ -294,7 +297,7 @@ class BatchLauncher(Launcher, ABC):
 
     @abstractmethod
     def allocated_hosts(self) -> list[str]:
-        """Return the hosts of the allocation that this launcher runs in."""
+        """Return the hosts of the allocation that this launcher runs in; they may be repeated."""
 
     @abstractmethod
     def find_nodes(self, partition: str | None, smt: bool) -> AvailableNodes:
@@ -314,11 +317,14 @@ class BatchLauncher(Launcher, ABC):
 
     def script(self, job: BatchJob) -> str:
         """Return the whole batch script. Raises ConfigError if a directive has several lines: the shell runs them."""
-        directives = self.directives(job)
+        system = job.system
+        named = ((self.partition_option, system.partition), (self.account_option, system.account))
+        site = [f"{option}{shlex.quote(name)}" for option, name in named if name]
+        directives = [f"{self.directive} {option}" for option in (*self.options(job), *site, *system.sbatch)]
         if wrong := next((line for line in directives if "\n" in line), None):
             raise ConfigError(f"launcher={self.name}: {wrong!r}: an end of a line in a name; rename the folder")
         lines = ["#!/bin/bash", *directives, "", f"cd {shlex.quote(str(ROOT))} || exit"]
-        lines += site_setup.script(job.system.setup)
+        lines += site_setup.script(system.setup)
         lines += [f"export {IN_ALLOCATION}=1", *self.before_launch(), f"exec {shlex.join(job.command)}"]
         return "\n".join([*lines, ""])
 
@@ -330,21 +336,19 @@ class BatchLauncher(Launcher, ABC):
         """Return whether these environment variables show a launcher outside the allocation of its job."""
         return IN_ALLOCATION not in variables or self.job_variable not in variables
 
-    def ask(self, *command: str, stdin: IO[bytes] | int = subprocess.DEVNULL) -> str:
-        """Return the output of a command of the batch system. Raises ConfigError if it is missing, or fails."""
+    def ask(self, *command: str, content: bytes = b"") -> str:
+        """Return the output of a command of the batch system. Raises ConfigError if it is missing, or fails.
+
+        content: its standard input.
+        """
         try:
-            done = subprocess.run(
-                command, capture_output=True, timeout=_ANSWER_WITHIN_S, stdin=stdin, check=True, errors="replace"
-            )
-        except FileNotFoundError:
-            why = f"there is no command {command[0]} on this machine"
-        except subprocess.TimeoutExpired:
-            why = f"{command[0]} did not answer within {_ANSWER_WITHIN_S} s"
-        except subprocess.CalledProcessError as error:
-            why = f"{shlex.join(command)}: {error.stderr.strip() or f'exit status {error.returncode}'}"
-        else:
-            return done.stdout
-        raise ConfigError(f"launcher={self.name}: {why}")
+            done = finished(command, _ANSWER_WITHIN_S, content)
+        except FileNotFoundError as error:
+            raise ConfigError(f"launcher={self.name}: there is no command {command[0]} on this machine") from error
+        if done.returncode:
+            why = done.stderr.strip() or f"exit status {done.returncode}"
+            raise ConfigError(f"launcher={self.name}: {shlex.join(command)}: {why}")
+        return done.stdout
 
     def ask_json(self, kind: type[Answer], *command: str) -> Answer:
         """Return the answer of a command that prints JSON of this type. Raises ConfigError for any other answer."""
@@ -399,4 +403,15 @@ class BatchLauncher(Launcher, ABC):
 
     def hosts(self, config: RunConfig) -> tuple[str, ...]:
         """Return the hosts of the allocation."""
-        return tuple(self.allocated_hosts())
+        return tuple(dict.fromkeys(self.allocated_hosts()))
+
+
+def smallest(nodes: Collection[tuple[int, int]], partition: str, program: str) -> AvailableNodes:
+    """Return the nodes of a queue that are up, from cores and GPUs of each. Raises ConfigError if there are none.
+
+    program: the one that shows them.
+    """
+    if not nodes:
+        raise ConfigError(f"system.partition={partition}: {program} shows no node of this queue that is up")
+    cores, gpus = map(min, zip(*nodes, strict=True))
+    return AvailableNodes(cores, gpus, len(nodes), f"queue {partition} ({program})")

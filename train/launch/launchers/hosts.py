@@ -25,6 +25,7 @@ import psutil
 
 from common import affinity
 from common.printable import escaped
+from common.programs import finished
 from record.kit import ROOT
 from train.config.checks import ConfigError
 from train.launch.start.commands import ssh_command
@@ -202,14 +203,8 @@ def kill_on(hosts: Sequence[str], job_id: str) -> list[str]:
 
     def kill_on_host(host: str) -> bool:
         command = ssh_command(host, [sys.executable, "-m", "train.rank.process", job_id])
-        try:
-            # In a new session: a second Ctrl-C must not interrupt the command that ends the ranks.
-            done = subprocess.run(
-                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S, start_new_session=True
-            )
-        except subprocess.TimeoutExpired:
-            return False
-        return done.returncode == 0
+        # In a new session: a second Ctrl-C must not interrupt the command that ends the ranks.
+        return finished(command, _TIMEOUT_S, new_session=True).returncode == 0
 
     with ThreadPoolExecutor(len(hosts)) as pool:
         ended = list(pool.map(kill_on_host, hosts))

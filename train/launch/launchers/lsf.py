@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from train.config.checks import ConfigError
-from train.launch.launchers.base import RUNNING, AvailableNodes, BatchJob, BatchLauncher, QueuedJob, clock
+from train.launch.launchers.base import RUNNING, AvailableNodes, BatchJob, BatchLauncher, QueuedJob, clock, smallest
 
 
 class _Job(msgspec.Struct, rename="upper"):
@@ -40,12 +40,13 @@ class Lsf(BatchLauncher):
     name = "lsf"
     over_ssh = True
     job_variable = "LSB_JOBID"
+    directive, partition_option, account_option = "#BSUB", "-q ", "-P "
     warns_before_s = 60
 
-    def directives(self, job: BatchJob) -> list[str]:
-        """Return the #BSUB lines. A slot is a core."""
+    def options(self, job: BatchJob) -> list[str]:
+        """Return the options of bsub. A slot is a core."""
         slots = job.ranks_per_node * job.cores_per_rank
-        options = [
+        return [
             f"-J {job.name}",
             f"-n {job.nodes * slots}",
             f'-R "span[ptile={slots}]"',
@@ -56,16 +57,11 @@ class Lsf(BatchLauncher):
             "-r",
             f"-o {shlex.quote(f'{job.folder / job.name}.%J.log')}",
             *([f'-gpu "num={job.gpus_per_node}"'] if job.gpus_per_node else []),
-            *([f"-q {shlex.quote(job.system.partition)}"] if job.system.partition else []),
-            *([f"-P {shlex.quote(job.system.account)}"] if job.system.account else []),
-            *job.system.sbatch,
         ]
-        return [f"#BSUB {option}" for option in options]
 
     def submit(self, script: Path) -> str:
         """Submit by bsub, which reads the script from its input."""
-        with script.open("rb") as file:
-            output = self.ask("bsub", stdin=file)
+        output = self.ask("bsub", content=script.read_bytes())
         if match := re.search(r"Job <(\d+)> is submitted", output):
             return match[1]
         raise self.not_understood(["bsub"], output, "no id of a job; `bjobs` shows whether there is one")
@@ -81,8 +77,8 @@ class Lsf(BatchLauncher):
         return {job.jobid: QueuedJob(RUNNING if job.stat == "RUN" else job.stat, job.pend_reason) for job in records}
 
     def allocated_hosts(self) -> list[str]:
-        """Return the hosts of this allocation: LSF lists each once per slot."""
-        return list(dict.fromkeys(os.environ["LSB_HOSTS"].split()))
+        """Return the hosts of this allocation, each once per slot."""
+        return os.environ["LSB_HOSTS"].split()
 
     def find_nodes(self, partition: str | None, smt: bool) -> AvailableNodes:
         """Return the hosts of a queue that are up, by bqueues and bhosts. A slot is a core."""
@@ -95,14 +91,8 @@ class Lsf(BatchLauncher):
         names = [] if members == ["all"] else [re.sub(r"[/+]\S*$", "", name) for name in members]
         hosts = self.ask_json(_Hosts, "bhosts", "-o", "host_name status max ngpus", "-json", *names).records
         up = [host for host in hosts if host.status in ("ok", "closed_Full", "closed_Excl") and host.max.isdigit()]
-        if not up:
-            raise ConfigError(f"system.partition={partition}: bhosts shows no host of this queue that is up")
-        return AvailableNodes(
-            cores=min(int(host.max) for host in up),
-            gpus=min(int(host.ngpus) if host.ngpus.isdigit() else 0 for host in up),
-            count=len(up),
-            where=f"queue {partition} (bhosts)",
-        )
+        nodes = [(int(host.max), int(host.ngpus) if host.ngpus.isdigit() else 0) for host in up]
+        return smallest(nodes, partition, "bhosts")
 
 
 LAUNCHER = Lsf()

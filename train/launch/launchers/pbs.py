@@ -5,13 +5,14 @@ Tested on stand-ins for its programs, not on a real PBS.
 
 import os
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from train.config.checks import ConfigError
-from train.launch.launchers.base import RUNNING, AvailableNodes, BatchJob, BatchLauncher, QueuedJob, clock
+from train.launch.launchers.base import RUNNING, AvailableNodes, BatchJob, BatchLauncher, QueuedJob, clock, smallest
 
 _STATES = {"R": RUNNING, "E": RUNNING}
 _DOWN = ("down", "offline", "unknown")
@@ -63,13 +64,14 @@ class Pbs(BatchLauncher):
     name = "pbs"
     over_ssh = True
     job_variable = "PBS_JOBID"
+    directive, partition_option, account_option = "#PBS", "-q ", "-A "
 
-    def directives(self, job: BatchJob) -> list[str]:
-        """Return the #PBS lines."""
+    def options(self, job: BatchJob) -> list[str]:
+        """Return the options of qsub."""
         cores = job.ranks_per_node * job.cores_per_rank
         node = f"ncpus={cores}:mpiprocs={job.ranks_per_node}"
         node += f":ngpus={job.gpus_per_node}" if job.gpus_per_node else ""
-        options = [
+        return [
             f"-N {job.name}",
             f"-l select={job.nodes}:{node}",
             "-l place=scatter:excl",
@@ -77,11 +79,7 @@ class Pbs(BatchLauncher):
             "-r y",
             "-j oe",
             f"-o {shlex.quote(f'{job.folder / job.name}.log')}",
-            *([f"-q {shlex.quote(job.system.partition)}"] if job.system.partition else []),
-            *([f"-A {shlex.quote(job.system.account)}"] if job.system.account else []),
-            *job.system.sbatch,
         ]
-        return [f"#PBS {option}" for option in options]
 
     def submit(self, script: Path) -> str:
         """Submit with qsub, which prints the id of the job."""
@@ -93,8 +91,8 @@ class Pbs(BatchLauncher):
         return {id: QueuedJob(_STATES.get(job.job_state, "QUEUED"), job.comment) for id, job in jobs.items()}
 
     def allocated_hosts(self) -> list[str]:
-        """Return the hosts of this allocation: PBS lists each once per rank."""
-        return list(dict.fromkeys(Path(os.environ["PBS_NODEFILE"]).read_text().split()))
+        """Return the hosts of this allocation, each once per rank."""
+        return Path(os.environ["PBS_NODEFILE"]).read_text().split()
 
     def find_nodes(self, partition: str | None, smt: bool) -> AvailableNodes:
         """Return the nodes of a queue that are up, by pbsnodes: its own, or those that its default chunk asks for."""
@@ -106,20 +104,16 @@ class Pbs(BatchLauncher):
         queues = self.ask_json(_Queues, "qstat", "-Q", "-f", "-F", "json", partition).Queue
         queue = queues.get(partition, _Queue())
         wanted = {key: value for key, value in queue.default_chunk.items() if isinstance(value, str)}
-        nodes = [
-            node
+        up = [
+            (node.number("ncpus"), node.number("ngpus"))
             for node in self.ask_json(_Nodes, "pbsnodes", "-a", "-F", "json").nodes.values()
             if node.queue in ("", partition)
             and all(value in str(node.resources_available.get(key, "")).split(",") for key, value in wanted.items())
             and node.number("ncpus")
             and not any(word in node.state for word in _DOWN)
         ]
-        if not nodes:
-            raise ConfigError(f"system.partition={partition}: pbsnodes shows no node of this queue that is up")
-        most = queue.resources_max.get("nodect")
-        count = min(len(nodes), most) if isinstance(most, int) else len(nodes)
-        cores, gpus = (min(node.number(name) for node in nodes) for name in ("ncpus", "ngpus"))
-        return AvailableNodes(cores, gpus, count, f"queue {partition} (pbsnodes)")
+        nodes, most = smallest(up, partition, "pbsnodes"), queue.resources_max.get("nodect")
+        return replace(nodes, count=min(nodes.count, most)) if isinstance(most, int) else nodes
 
 
 LAUNCHER = Pbs()

@@ -28,12 +28,13 @@ class Slurm(BatchLauncher):
 
     name = "slurm"
     job_variable = "SLURM_JOB_ID"
+    directive, partition_option, account_option = "#SBATCH", "--partition=", "--account="
     secrets = ("SLURM_JWT",)  # srun may need it to authenticate itself
     warns_before_s = 60
 
-    def directives(self, job: BatchJob) -> list[str]:
-        """Return the #SBATCH lines."""
-        options = [
+    def options(self, job: BatchJob) -> list[str]:
+        """Return the options of sbatch."""
+        return [
             f"--job-name={job.name}",
             f"--nodes={job.nodes}",
             f"--ntasks-per-node={job.ranks_per_node}",
@@ -47,11 +48,7 @@ class Slurm(BatchLauncher):
             "--mem=0",
             "--open-mode=append",
             f"--output={shlex.quote(str(job.folder / job.name).replace('%', '%%'))}.%j.log",
-            *([f"--partition={shlex.quote(job.system.partition)}"] if job.system.partition else []),
-            *([f"--account={shlex.quote(job.system.account)}"] if job.system.account else []),
-            *job.system.sbatch,
         ]
-        return [f"#SBATCH {option}" for option in options]
 
     def before_launch(self) -> list[str]:
         """Return the line that keeps steps from inheriting these; since Slurm 22.05 each needs --cpus-per-task."""

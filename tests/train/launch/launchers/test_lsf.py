@@ -37,7 +37,7 @@ def test_a_job_is_submitted_and_its_hosts_are_those_of_the_allocation(tmp_path, 
     assert {f"#BSUB {option}" for option in expected} <= {*script.read_text().splitlines()}
     assert LSF.queue() == {"12": QueuedJob("PEND", "Job slot limit"), "9": QueuedJob("RUNNING")}
     monkeypatch.setenv("LSB_HOSTS", "h0 h0 h1 h1")
-    assert LSF.allocated_hosts() == ["h0", "h1"]
+    assert LSF.hosts(None) == ("h0", "h1")
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ def test_a_job_is_submitted_once_and_waits_in_the_queue(tmp_path, monkeypatch, p
     assert PBS.queue() == {"12.head": QueuedJob("QUEUED", "Not Running: no node"), "13.head": QueuedJob("RUNNING")}
     (tmp_path / "nodes").write_text("n1\nn1\nn2\nn2\n")
     monkeypatch.setenv("PBS_NODEFILE", str(tmp_path / "nodes"))
-    assert PBS.allocated_hosts() == ["n1", "n2"]
+    assert PBS.hosts(None) == ("n1", "n2")
 
 
 @pytest.mark.slow
