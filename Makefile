@@ -32,6 +32,7 @@ about.CHECKSUM      := SUM         data-fetch: md5:..., sha1:... or sha256:... o
 about.FILE          := FILE        table, audit, explain, predict: a table; bundle-check, evaluate: an archive
 about.COLUMNS       := "HEADER=NAME,..." table, audit, explain, predict, compare: what headers of FILE mean (docs/tables.md)
 about.EXPERIMENT    := NAME        summary, diagnose, explain, predict, proposal, history, reference: the records of this experiment
+about.ATLAS         := 1           audit: the published curves of docs/atlas.md
 about.STRICT        := 1           audit, history: a serious finding in your records or FILE, or a worse point, is an error
 about.JUNIT         := FILE        test, audit, history, check-reference: write the results as JUnit, too, for a CI system
 about.TO            := N,N         predict: numbers of ranks (default: 16,64,256); proposal: of nodes
@@ -192,7 +193,7 @@ setup-analysis:
 summary: ## all numbers of the points of EXPERIMENT=weak_scaling, and their figures
 figures: ## draw every figure: the published points, with your records on top
 tables: ## recompute every derived number of the reports; show stated and computed side by side
-audit: ## find inconsistencies in the reports and in your records, or in FILE=study.csv (STRICT=1: a finding is an error; ALL=1: those of the reports in full)
+audit: ## find inconsistencies in the reports and in your records, or in FILE=study.csv (STRICT=1: a finding is an error; ALL=1: those of the reports in full; ATLAS=1: in the published curves of docs/atlas.md)
 table: ## show how FILE=, any table or log, is read, and write it as one row a point (COLUMNS= says what headers mean)
 claims: ## the claims of the reports: their verdicts; ALL=1: with hypothesis, numbers and rule (docs/claims.md)
 explain: ## explain why speedup by throughput and by wall time disagree: FILE=table.csv (default: report 000) or EXPERIMENT=fixed_work

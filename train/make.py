@@ -69,7 +69,7 @@ class Variables:
         options: list[str] = []
         for name in names:
             option = "--ranks" if name == "NODES" else f"--{name.lower().replace('_', '-')}"
-            if name in ("ALL", "ALL_ROUNDS", "DRY_RUN", "FORCE", "SCRUB", "STRICT"):
+            if name in ("ALL", "ALL_ROUNDS", "ATLAS", "DRY_RUN", "FORCE", "SCRUB", "STRICT"):
                 options += [option] if self.is_on(name) else []
             else:
                 value = ",".join(self.items(name)) if name in ("MODELS", "ONLY", "TO") else self.text(name)
@@ -176,7 +176,7 @@ def _command(target: str, user: Variables) -> list[str]:
             return [
                 "analysis",
                 "audit",
-                *user.options("FILE", "COLUMNS", "STRICT", "JUNIT", "ALL"),
+                *user.options("FILE", "COLUMNS", "STRICT", "JUNIT", "ALL", "ATLAS"),
                 *filter(None, records),
             ]
         case "compare":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import verify
+from analysis import atlas, verify
 from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
     curves,
     machine,
@@ -32,6 +32,21 @@ from record.schema import RunRecord
 def table_findings(table: pd.DataFrame) -> list[Finding]:
     """Return the findings of all rules over a tidy table, in order."""
     return in_order(finding for rule in TABLE_RULES.values() for finding in rule(table))
+
+
+def atlas_findings() -> list[Finding]:
+    """Return the findings of all rules over the atlas that can be judged, and of throughputs that logs state.
+
+    Each curve counts as a machine. Its numbers are published as one each, however often they were measured.
+    """
+    rows = atlas.numbers()
+    numbers = rows.assign(quantity=rows["quantity"].replace("rate", "images_per_s"), machine=rows["curve"])
+    logged = rows["quantity"].eq("rate") & rows["kind"].eq("stated")
+    judged = [finding for finding in table_findings(numbers[~logged]) if "cannot be judged" not in finding.meaning]
+    texts = (("images_per_s ", ""), ("each was measured once", "each is one published number"))
+    for old, new in texts:
+        judged = [replace(f, stated=f.stated.replace(old, new), meaning=f.meaning.replace(old, new)) for f in judged]
+    return in_order([*judged, *stated.logged_throughput(rows)])
 
 
 def user_table_findings(table: UserTable) -> tuple[list[Finding], list[str]]:

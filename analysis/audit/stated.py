@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from analysis import derived, metrics, reports
 from analysis.audit.findings import TABLE_RULES, finding, graded, point_label, point_location, rule
-from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, ranks_in_words
+from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, ranks_in_words, row_dicts
 from analysis.derived import RATIOS, pairs
 from analysis.finding import Finding, Severity
 from analysis.stats import Number, combined, rounded
 from analysis.stats.verdict import Verdict
+from analysis.thresholds import limit
 
 
 @rule(TABLE_RULES)
@@ -263,3 +265,20 @@ def size_in_bytes(table: pd.DataFrame) -> Iterator[Finding]:
         size = f"{follows / 1e6:.0f} MB = 4 x {line.base['value']:.0f}"
         off = metrics.change_fraction(follows, row["value"])
         yield finding(row, "note", f"{row['value'] / 1e6:g} MB", size, off, meaning)
+
+
+def logged_throughput(rows: pd.DataFrame) -> Iterator[Finding]:
+    """Report, of each published curve, the logged throughput that is furthest from its samples over the logged times.
+
+    rows: of the atlas. It is a note: which of the two a log means otherwise, it does not say.
+    """
+    rates = rows[rows["quantity"].eq("rate")]
+    both = rates[rates["kind"].eq("stated")].merge(
+        rates[rates["kind"].eq("measured")], on=["curve", "place"], suffixes=("", "_2")
+    )
+    both["off"] = metrics.change_fraction(both["value_2"], both["value"])
+    both = both[both["off"].abs().gt(limit("apart_serious"))].sort_values("off", key=abs, ascending=False)
+    for row in row_dicts(both.drop_duplicates("curve")):
+        meaning = "The throughput, the samples of an epoch and the times in one log do not agree: use the times alone."
+        stated, follows = f"throughput {row['value']:g} in the log", f"{row['value_2']:g} {row['unit']} from its times"
+        yield replace(finding(row, "note", stated, follows, row["off"], meaning), rule="logged_throughput")

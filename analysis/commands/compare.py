@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from analysis import TableError, documents
+from analysis import TableError, atlas, documents
 from analysis.commands import arguments
 from analysis.compare import Comparisons, published, sets, text
 from analysis.study import Study
@@ -37,7 +37,8 @@ def _with_published(results: Path) -> Comparisons:
     study = Study(results)
     compared = published.compare(study.published, study.local, published.read_tolerances())
     failed = [f"failed: {notice}" for notice in study.failed]
-    return structs.replace(compared, left_out=[*map(str, study.left_out), *failed, *study.trust()])
+    left_out = [*map(str, study.left_out), *failed, *study.trust()]
+    return structs.replace(compared, left_out=left_out, placements=atlas.placements(study.local))
 
 
 def run_compare(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import pandas as pd
 
-from analysis import TableError, documents, labels
+from analysis import TableError, atlas, documents, labels
 from analysis.commands import arguments
 from analysis.diagnose.split import split_curves
 from analysis.diagnose.text import largest_losses
@@ -69,6 +69,7 @@ def _brief(study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str
     return [
         f"{text_table(speedups)}\n\n{notes}",
         _prose("largest loss:", *losses) if losses else "",
+        _prose(*atlas.placements(rows)),
         f"what to try first: make diagnose EXPERIMENT={experiment}\n"
         f"all numbers:       make summary EXPERIMENT={experiment}",
     ]

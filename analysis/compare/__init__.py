@@ -53,6 +53,7 @@ class Comparisons(Document):
     unpaired: Annotated[Sequence[str], about("what was measured without a counterpart, or cannot be paired")]
     reference_alone: Annotated[Sequence[str], about("published numbers without a counterpart")]
     left_out: Annotated[Sequence[str], about("records that are not trusted or failed, and why")]
+    placements: Annotated[Sequence[str], about("where each curve is among published ones (docs/atlas.md)")]
 
 
 Judged = tuple[Comparison, Verdict | None]  # None: for information, or the number is not valid

@@ -346,7 +346,12 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances
     rows += _stated_values(local, tolerances)
     unpaired = [*dict.fromkeys(alone)]
     return Comparisons(
-        comparisons=corrected(rows), differences=[], unpaired=unpaired, reference_alone=unmatched, left_out=[]
+        comparisons=corrected(rows),
+        differences=[],
+        unpaired=unpaired,
+        reference_alone=unmatched,
+        left_out=[],
+        placements=[],
     )
 
 

@@ -173,4 +173,5 @@ def compare(a_path: Path, b_path: Path, columns: str = "", a_name: str = "") -> 
         unpaired=unpaired,
         reference_alone=[],
         left_out=[*filter(None, [same]), *(f"{side.name}: {line}" for side in (a, b) for line in side.notes)],
+        placements=[],
     )

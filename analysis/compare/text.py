@@ -109,6 +109,7 @@ def published_tables(compared: Comparisons) -> tuple[list[Section], Notes]:
         "Local records without a published counterpart": compared.unpaired,
         "Published numbers without a local counterpart": compared.reference_alone,
         "Verdicts": [counts(rows)],
+        "Among published curves (docs/atlas.md)": compared.placements,
     }
 
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pandas as pd
 
 from analysis import speedups
+from analysis.atlas import local_curves
 from analysis.experiments import ENERGY_LABELS
 from analysis.experiments.arms import compared
 from analysis.experiments.equivalence import pairs
-from analysis.figures import Entry, Kind, diagnosis, scaling, settings, training
+from analysis.figures import Entry, Kind, atlas, diagnosis, scaling, settings, training
 from analysis.figures.reports import bnl, hacksa, msoe, osu, spreadsheet
 from analysis.table.identity import BATCHES, LINK, SCALING
 from record.recorded_config import PROGRAM
@@ -75,6 +76,8 @@ def _throughput_kinds(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
         yield from [scaling.STEPS] if rows["backend"].ne(PROGRAM).any() else []
         if compared(rows):
             yield settings.ARMS
+        if rows["round"].notna().any() and any(local_curves(rows)):
+            yield atlas.ATLAS
         if axis == "nodes" and (rows["round"].notna().any() or _has_common_base(rows)):
             yield diagnosis.DIAGNOSIS
         if "job_s" in set(rows["quantity"]):  # launches in rounds have no time of the job of one point

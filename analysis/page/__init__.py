@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -27,7 +27,7 @@ from analysis.diagnose.split import split_curves
 from analysis.diagnose.text import largest_losses
 from analysis.documents import counted, tally
 from analysis.experiments import summary
-from analysis.figures import Entry, files
+from analysis.figures import Entry, atlas, files
 from analysis.finding import SEVERITIES, Finding
 from analysis.proposal.document import Section
 from analysis.proposal.facts import BLANK
@@ -51,6 +51,8 @@ class PageFigure:
     image: str  # data URI; "" of a figure of a report whose points are lost
     caption: str
     data: str  # data URI of a CSV file; "" without a row
+    svg: str = ""  # in place of the image, where the page shows names on hover; and a table of the names
+    names: Sequence[Row] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,13 @@ def _page_figure(entry: Entry, analysed: Analysed, folder: Path) -> PageFigure:
     points = entry.points(analysed.study)
     image = _image(folder / f"{entry.id}.svg") if points.several or entry.local is None else ""
     caption = f"{entry.title[0].upper()}{entry.title[1:]}. {entry.caption(points.local)}"
-    return PageFigure(entry, image, caption, files.data_link(points))
+    figure = PageFigure(entry, image, caption, files.data_link(points))
+    if entry.texts != atlas.ATLAS.key:
+        return figure
+    svg = (folder / f"{entry.id}.svg").read_text()
+    named = re.sub(rf'<g id="{atlas.NAMED}([^"]*)">', r"<g><title>\1</title>", svg[svg.index("<svg") :])
+    named = named.replace("<svg", f'<svg role="img" aria-label="{entry.id}"', 1)
+    return replace(figure, svg=named, names=atlas.names(points))
 
 
 _NEEDLESS = re.compile(r"<metadata>.*?</metadata>|<!--.*?-->|\s+(?=<)", re.S)

@@ -1,7 +1,6 @@
 """Curves from a user's table, from the published numbers, and from local records."""
 
 import math
-import re
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any, Literal, get_args
@@ -127,10 +126,12 @@ def azure() -> list[Curve]:
 
     Their source is the network of a machine, without its GPU: the curves over one network are not independent.
     """
-    rows = pd.read_csv(PUBLISHED / "curves" / "azure.csv").assign(batch_per_rank=64.0, spread=math.nan)
+    rows = (
+        pd.read_csv(PUBLISHED / "atlas" / "azure.csv").rename(columns={"value": "images_per_s"}).assign(spread=math.nan)
+    )
     return [
-        _curve(points, model=model, name=machine, source=re.sub(r" P\d+", "", str(machine)), ranks_per_node=4.0)
-        for (machine, model), points in rows.groupby(["machine", "model"], sort=False)
+        _curve(points, model=model, name=run, source=f"Azure {points.iloc[0]['machine']}", ranks_per_node=4.0)
+        for (run, model), points in rows.groupby(["run", "model"], sort=False)
     ]
 
 

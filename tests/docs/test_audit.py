@@ -7,7 +7,7 @@ from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
 from analysis.audit.user_tables import RUN_RULES
 from tests.helpers import ROOT
 
-ALSO = {"unreadable_record", "failed_run", "unconfirmed_number", *verify.RULES}
+ALSO = {"logged_throughput", "unreadable_record", "failed_run", "unconfirmed_number", *verify.RULES}
 
 
 def test_the_page_lists_every_rule_once_and_no_other():

@@ -30,7 +30,7 @@ with open(os.environ["LOG"], "a") as log:
 """
 # A file may have this name; Make, the shell, Hydra and OmegaConf would each interpret a part of it. A byte is no text.
 NASTY = 'it\'s\\ "a`touch b`$(touch c)$(shell touch d)${SHELL}$$";touch e;\n [é]:#%|(1)' + os.fsdecode(b"\xe9") + "\\"
-SWITCHES = {"ALL", "DRY_RUN", "FORCE", "FROM_OCI", "SCRUB", "SPLIT", "STRICT", "UNIT"}
+SWITCHES = {"ALL", "ATLAS", "DRY_RUN", "FORCE", "FROM_OCI", "SCRUB", "SPLIT", "STRICT", "UNIT"}
 
 
 def variables() -> set[str]:

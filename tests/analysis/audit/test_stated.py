@@ -1,5 +1,7 @@
+import pandas as pd
 import pytest
 
+from analysis.audit.stated import logged_throughput
 from tests.helpers.findings import check, row_findings
 from tests.helpers.tidy_rows import curve, row
 
@@ -91,3 +93,12 @@ CASES = {
 @pytest.mark.parametrize(("rule", "rows", "expected"), CASES.values(), ids=CASES)
 def test_what_reports_state_follows_from_their_numbers(rule, rows, expected):
     check(row_findings(rule, *rows), expected)
+
+
+def test_a_logged_throughput_that_its_times_do_not_give():
+    # 1000 samples in epochs of 10 s are 100 samples/s; a log in steps of 256 states 25,600.
+    points = [row("images_per_s", 100, ranks) | {"quantity": "rate", "curve": "a", "place": ranks} for ranks in (8, 16)]
+    right, wrong = ([*points, points[1] | {"kind": "stated", "value": value}] for value in (101.0, 25600.0))
+    assert [*logged_throughput(pd.DataFrame(right))] == []
+    [finding] = logged_throughput(pd.DataFrame(wrong))
+    assert (finding.rule, finding.severity, finding.off) == ("logged_throughput", "note", 255)

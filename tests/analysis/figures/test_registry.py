@@ -1,7 +1,7 @@
 import matplotlib as mpl
 import pytest
 
-from analysis.figures import Entry, Kind, captions, diagnosis, plots, registry, scaling, settings, training
+from analysis.figures import Entry, Kind, atlas, captions, diagnosis, plots, registry, scaling, settings, training
 from analysis.study import Study
 from record.schema import Epoch
 from tests.helpers.drawn_figures import draw, lines
@@ -42,7 +42,7 @@ def test_each_experiment_in_the_records_has_the_figures_that_fit_it(figures):
 
 
 def test_every_text_is_that_of_a_figure_or_of_a_kind_of_figures():
-    modules = (diagnosis, scaling, settings, training)
+    modules = (atlas, diagnosis, scaling, settings, training)
     kinds = [kind.key for module in modules for kind in vars(module).values() if isinstance(kind, Kind)]
     assert sorted(captions()) == sorted([*REPORTS, *kinds])
 

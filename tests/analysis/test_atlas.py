@@ -1,0 +1,88 @@
+"""Where a curve is among published ones: a made-up atlas, and curves of the sources, worked out by hand."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from analysis import atlas
+from analysis.documents import markdown_table
+from analysis.stats import from_ends
+from tests.helpers import ROOT
+
+
+def _points(number: int) -> pd.DataFrame:
+    """Return weak curves of an image model on 1 and 2 nodes; the nth has an efficiency of 0.90 + n / 100."""
+    rows = [
+        {
+            "curve": f"curve {nth}", "family": "image", "gpu": ("V100", "A100")[nth % 2], "year": (2017, 2020)[nth % 2],
+            "experiment": "", "nodes": nodes, "ranks_per_node": 8, "ranks": 8 * nodes, "batch_per_rank": 64 + nth,
+            "global_batch": 8 * nodes * (64 + nth), "value": 100.0 if nodes == 1 else 2 * (90.0 + nth),
+        }
+        for nth in range(number)
+        for nodes in (1, 2)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _mine(**changed: object) -> dict:
+    mine = {"family": "image", "scaling": "weak", "over": "nodes", "base": 1.0, "size": 2.0, "device": "gpu"}
+    return mine | {"batch_per_rank": 32} | changed
+
+
+def test_a_place_among_six_curves():
+    line = atlas.placement("ResNet50", from_ends(0.72, 0.70, 0.74, "between rounds"), _mine(), atlas.pairs(_points(6)))
+    assert line == (
+        "ResNet50 on 2 nodes: 0.72 (0.70 to 0.74). Like it: image models, weak scaling, 2 times the nodes. "
+        "Not like it, or not known: accelerator, batch per rank (yours is smaller than all), links, precision. "
+        "6 published curves: 0.90 to 0.95, median 0.93 (V100 to A100, 1 node at the base)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "changed"),
+    [
+        pytest.param(4, {}, id="too few"),
+        pytest.param(6, {"family": "language"}, id="another kind of program"),
+        pytest.param(6, {"scaling": "strong"}, id="strong scaling"),
+        pytest.param(6, {"size": 4.0}, id="another ratio of sizes"),
+        pytest.param(6, {"over": "ranks"}, id="over the ranks of a node"),
+    ],
+)
+def test_no_place_without_five_curves_that_are_alike(number, changed):
+    number_of_efficiency = from_ends(0.72, 0.70, 0.74, "between rounds")
+    assert atlas.placement("ResNet50", number_of_efficiency, _mine(**changed), atlas.pairs(_points(number))) == ""
+
+
+def test_both_batches_decide_what_scaling_a_pair_is():
+    points = _points(1).assign(batch_per_rank=[64, 32], global_batch=[512, 512])
+    assert atlas.pairs(points)["scaling"].tolist() == ["strong"]
+    assert atlas.pairs(points.assign(global_batch=[512, 768]))["scaling"].tolist() == [""]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("curve", "ratio", "efficiency"),
+    [
+        # TensorFlow/resnet50v1.5/README.md, FP32: 321.80 images/s on one GPU, 2458.74 on 8 and 9418.44 on 32.
+        pytest.param(
+            "dlperf: TensorFlow/resnet50v1.5 FP32, table 1, resnet50", 4, 9418.44 / (4 * 2458.74), id="DLPerf"
+        ),
+        # P100 on Azure by Intel MPI: 504.5 images/s on a node, 3437.1 on 8.
+        pytest.param("azure: Azure P100 Intel MPI over InfiniBand, resnet101", 8, 3437.1 / (8 * 504.5), id="Azure"),
+        # SPARTA: 2652.11 per node on one node, 2098.58 on 2,048.
+        pytest.param("lanl: ats3--scale--main, SPARTA", 2048, 2098.58 / 2652.11, id="LANL"),
+    ],
+)
+def test_efficiencies_by_hand(curve, ratio, efficiency):
+    rows = atlas.from_smallest("nodes")
+    at = rows[rows["curve"].eq(curve) & rows["ratio"].eq(ratio)]
+    assert at["efficiency"].tolist() == pytest.approx([efficiency], rel=1e-4)
+
+
+@pytest.mark.slow
+def test_the_page_has_the_losses_of_the_atlas_and_its_number_of_curves():
+    page = (ROOT / "docs/atlas.md").read_text()
+    assert markdown_table(atlas.losses()) in page
+    counts = [int(count) for count in re.findall(r"^\| .* \| (\d+) \| \d+ \| \d+ \|", page, re.MULTILINE)]
+    assert sum(counts) == atlas.pairs(atlas.points())["curve"].nunique() == 439
