@@ -1,8 +1,8 @@
 #!/bin/sh
-# Checks the image. check.sh VARIANT: Horovod's own check, and an allreduce of two ranks with each controller.
+# Checks the Horovod of an image, or of the environment on PATH. check.sh VARIANT: Horovod's own check, and an allreduce of two ranks with each controller.
 set -eu
 
-kit=/opt/kit
+kit=$(cd "$(dirname "$0")/.." && pwd)
 export PATH=/opt/venv/bin:$PATH PYTHONPATH=$kit PYTHONDONTWRITEBYTECODE=1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # only here: a build runs as root
 

@@ -21,6 +21,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))  # as a script it begins in its own folder
+
+from common.printable import printable_output  # noqa: E402
+from common.programs import finished  # noqa: E402
 
 _NAME_WIDTH = 12
 OK, WARNING, FAILURE = "OK", "warning", "FAILURE"
@@ -44,6 +49,7 @@ int main(int argc, char** argv) { return MPI_Init(&argc, &argv); }
 _CUDA_TOOLKIT = """\
 install all of the CUDA toolkit 12.5 (NVIDIA's package cuda-toolkit-12-5), and put its bin/ on PATH
 or run the ranks in an image: make image CONTAINER=docker VARIANT=cuda; then make ... CONTAINER=docker DEVICE=gpu"""
+_DRIVER_OF_CUDA_13 = 580  # docs.nvidia.com/cuda/cuda-toolkit-release-notes; what nvcc has code for: nvcc --help
 _HOROVOD_CHECK = """
 import os
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
@@ -98,17 +104,18 @@ def check_compiler() -> Check:
 def check_cuda_toolkit() -> Check:
     """Check that the CUDA toolkit can build Horovod with NCCL: nvcc, and the headers and libraries that it needs."""
     links = {f"link a program with the {runtime} runtime": ["-cudart", runtime] for runtime in ("static", "shared")}
-    from common.programs import finished
-
     if not shutil.which("nvcc"):
         return Check("CUDA toolkit", FAILURE, "no nvcc", _CUDA_TOOLKIT)
     banner = finished(["nvcc", "--version"]).stdout
     release = re.search(r"\brelease (\d+)\.(\d+)", banner)  # below a line of its name, and one of its copyright
     problem = _compile_problem("nvcc", _CUDA_PROGRAM, ".cu", links)
-    if release and release[1] != "12":
-        problem = f"nvcc {release[1]}.{release[2]}: Horovod's CUDA has to be 12, as TensorFlow's"
     name = f"nvcc {release[1]}.{release[2]}" if release else "nvcc that names no release"
-    return _check("CUDA toolkit", not problem, problem or f"{name}: {shutil.which('nvcc')}", _CUDA_TOOLKIT)
+    if release and release[1] not in ("12", "13"):
+        problem = f"{name}: Horovod takes CUDA 12 or 13"
+    if problem or not release or release[1] != "13":
+        return _check("CUDA toolkit", not problem, problem or f"{name}: {shutil.which('nvcc')}", _CUDA_TOOLKIT)
+    result = f"{name}: with it Horovod needs a driver of {_DRIVER_OF_CUDA_13} or newer, and GPUs from Turing on (7.5)"
+    return Check("CUDA toolkit", WARNING, result, f"for others {_CUDA_TOOLKIT}")
 
 
 def _compile_problem(compiler: str, program: str, suffix: str, links: Mapping[str, Sequence[str]]) -> str:
@@ -116,8 +123,6 @@ def _compile_problem(compiler: str, program: str, suffix: str, links: Mapping[st
 
     links: the options of each way to link it, by what that is called.
     """
-    from common.programs import finished
-
     with tempfile.TemporaryDirectory() as folder:
         source, compiled, linked = (f"{folder}/program{end}" for end in (suffix, ".o", ""))
         Path(source).write_text(program)
@@ -135,9 +140,8 @@ def check_driver() -> Check:
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
-        launcher = (
-            ROOT / "conf/launcher" / f"{os.environ.get('LAUNCHER')}.yaml"
-        )  # before the set-up its file can be read
+        # Before the set-up its file can be read.
+        launcher = ROOT / f"conf/launcher/{os.environ.get('LAUNCHER')}.yaml"
         elsewhere = launcher.is_file() and "\nstarts: " in launcher.read_text()
         fix = "install NVIDIA's driver; if the GPUs are on other hosts: LAUNCHER=slurm or LAUNCHER=ssh"
         return Check("driver", WARNING if elsewhere else FAILURE, "no driver of NVIDIA here (libcuda.so.1)", fix)
@@ -215,8 +219,6 @@ def check_container(engine: str, device: str, image: str | None) -> Check:
 
 def check_horovod() -> list[Check]:
     """Check whether TensorFlow and Horovod load, what Horovod was built with, and how many GPUs TensorFlow sees."""
-    from common.programs import finished
-
     done = finished([sys.executable, "-c", _HOROVOD_CHECK], within_s=300.0)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
@@ -321,8 +323,6 @@ def check_wandb() -> Check:
 
 def _first_line(*command: str) -> str:
     """Return the first line that a command prints; empty if it is not installed or fails."""
-    from common.programs import finished
-
     if not shutil.which(command[0]):
         return ""
     done = finished(command)
@@ -404,9 +404,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))  # as a script it begins in its own folder
-    from common.printable import printable_output
-
     with printable_output():
         try:
             sys.exit(main())

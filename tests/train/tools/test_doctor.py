@@ -110,9 +110,13 @@ echo 'Cuda compilation tools, release RELEASE, V.1'
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("release", "state", "result"),
-    [("12.5", doctor.OK, r"nvcc 12\.5: .*/nvcc"), ("13.0", doctor.FAILURE, r"nvcc 13\.0: .*has to be 12.*")],
+    [
+        ("12.5", doctor.OK, r"nvcc 12\.5: .*/nvcc"),
+        ("13.0", doctor.WARNING, r"nvcc 13\.0: with it Horovod needs a driver of 580 or newer, and GPUs .*7\.5.*"),
+        ("11.8", doctor.FAILURE, r"nvcc 11\.8: Horovod takes CUDA 12 or 13"),
+    ],
 )
-def test_the_release_of_nvcc_is_read_and_must_be_that_of_tensorflow(monkeypatch, tmp_path, release, state, result):
+def test_the_release_of_nvcc_is_one_that_horovod_compiles_with(monkeypatch, tmp_path, release, state, result):
     write_program(tmp_path / "nvcc", WHOLE.replace("RELEASE", release))
     monkeypatch.setenv("PATH", str(tmp_path))
     check = doctor.check_cuda_toolkit()
