@@ -1,6 +1,7 @@
 """`history`, `reference` and `check-reference`: points over time, kept as a reference, and compared: slower or not?"""
 
 import argparse
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -89,22 +90,28 @@ def _add_reference(parser: argparse.ArgumentParser) -> None:
 def declare_reference(parser: argparse.ArgumentParser) -> None:
     _add_reference(parser)
     arguments.add(parser, "--experiment", help="only this one (default: all)")
-    parser.add_argument("--force", action="store_true", help="replace a reference of this name")
+    parser.add_argument("--force", action="store_true", help="replace what it has of this system")
 
 
 def run_reference(options: argparse.Namespace) -> int:
     """Write the reference and show it. Raises TableError where there is one, or nothing to put into it."""
     file = reference.path(options.name)
-    if file.exists() and not options.force:
-        raise TableError(f"{file}: there is one of this name; FORCE=1 replaces it, another NAME= keeps both")
+    stored = None
+    if file.exists():
+        with suppress(TableError) if options.force else nullcontext():  # one that cannot be read is replaced
+            stored = reference.load(file)
     machines = measured(options.results, options.experiment, options.since).values()
     chosen, values = _merged([own if options.since else own[-1:] for own in machines])
-    new = reference.new_reference(options.name, chosen, values, options.within or limit("same"))
+    within = options.within or (stored.within if stored else limit("same"))
+    new = reference.new_reference(options.name, chosen, values, within)
     if not new.points:
         reasons = "; ".join(dict.fromkeys(why for point in values.values() for why in point.invalid.values()))
         raise TableError(f"{options.results}: no point that is a measurement of scaling: {reasons}")
+    if stored and not options.force and (both := {*new.systems} & {*stored.systems}):
+        what = f"{file}: it has values of {', '.join(sorted(both))}"
+        raise TableError(f"{what}; FORCE=1 replaces them, another NAME= keeps both; those of other systems are kept")
     file.parent.mkdir(parents=True, exist_ok=True)
-    files.write_whole(file, reference.dumps(new))
+    files.write_whole(file, reference.dumps(reference.with_other_systems(new, stored) if stored else new))
     print(text.value_table([(point, launch_mean(point.launches)) for point in new.points], "launches"), "", sep="\n")
     print(f"{file}: {len(new.points)} values of {len(new.records)} launches, {new.first_day} to {new.last_day}; "
           f"a value counts as the same within {100 * new.within:g} %")  # fmt: skip
@@ -141,6 +148,8 @@ def run_check_reference(options: argparse.Namespace) -> int:
         now = "; ".join(dict.fromkeys(session.days for session in newest)) or "nothing yet, FORCE=1 measures again"
         print(f"{stored.name}: measured {stored.first_day} to {stored.last_day}; now: {now}", "", sep="\n")
         print(text.text(text.sections(rows, "reference", "now"), {}), "", *_changes(stored, newest), sep="\n")
+        if check.other_systems:
+            print(f"not compared: the values of other systems: {'; '.join(check.other_systems)}", "", sep="\n")
         print(paragraph(text.EXPLANATION), "", text.counts(rows), sep="\n")
     if options.junit:
         arguments.write_junit(options.junit, "check-reference", text.failures(rows))

@@ -7,7 +7,7 @@ record. docs/history.md explains each name.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -65,6 +65,11 @@ class Reference:
     kit: str = ""  # the version of the kit that wrote the file; "" before version 2
     sha256: record.Digest = field(default=_NO_CHECKSUM)  # of this file with this field's digits set to 0
 
+    @property
+    def systems(self) -> list[str]:
+        """Return the machines that it has points of."""
+        return sorted({point.machine for point in self.points})
+
 
 def path(name: str, folder: Path = FOLDER) -> Path:
     """Return the path of a reference. Raises TableError for a name that is no file name."""
@@ -80,6 +85,21 @@ def new_reference(name: str, sessions: Sequence[Session], values: Mapping[Key, V
     points = [_point(key, point.all()) for key, point in values.items() if not point.invalid]
     records = {launch.path: launch.sha256 for launch in launches}
     return Reference(name, days[0], days[-1], within, points, merged(launch.provenance for launch in launches), records)
+
+
+def with_other_systems(new: Reference, stored: Reference) -> Reference:
+    """Return a new reference with the points that a stored one has of other systems, and what these were made with."""
+    others = [point for point in stored.points if point.machine not in new.systems]
+    if not others:
+        return new
+    return replace(
+        new,
+        first_day=min(new.first_day, stored.first_day),
+        last_day=max(new.last_day, stored.last_day),
+        points=sorted([*others, *new.points]),
+        made=merged([stored.made, new.made]),
+        records=stored.records | new.records,
+    )
 
 
 def _point(key: Key, launches: list[float]) -> Point:
@@ -126,7 +146,10 @@ class ReferenceCheck(Document):
     last_day: Annotated[str, about("of its launches")]
     within: Annotated[float, about("a smaller relative difference counts as the same")]
     made: Annotated[Provenances, about("the provenance of the launches of the reference")]
-    comparisons: Annotated[Sequence[Comparison], about("each point of the reference")]
+    comparisons: Annotated[
+        Sequence[Comparison], about("each point of the reference, of the systems that were measured")
+    ]
+    other_systems: Annotated[list[str], about("whose points are not compared, as only others were measured since")]
 
 
 def check(reference: Reference, values: Mapping[Key, Values], fraction: float) -> ReferenceCheck:
@@ -134,15 +157,18 @@ def check(reference: Reference, values: Mapping[Key, Values], fraction: float) -
 
     fraction: up to which a value counts as the same.
     """
+    measured = {key.machine for key in values} & {*reference.systems} or {*reference.systems}
     changes = []
-    for point in reference.points:
+    for point in (point for point in reference.points if point.machine in measured):
         new = values.get(point.key, Values())
         why = "; ".join(new.invalid.values())
         why = why if new.by_session else "not measured since, in this configuration on this machine"
         source = f"reference {reference.name}"
         changes.append(Change(point.key, tuple(point.launches), tuple(new.all()), (), why, source, point.machine))
     comparisons = corrected(compare_launches(changes, within(fraction)))
-    return filled(ReferenceCheck, reference, reference=reference.name, within=fraction, comparisons=comparisons)
+    others = [system for system in reference.systems if system not in measured]
+    fields = {"reference": reference.name, "within": fraction, "comparisons": comparisons, "other_systems": others}
+    return filled(ReferenceCheck, reference, **fields)
 
 
 def json_schema() -> dict[str, object]:

@@ -97,7 +97,7 @@ def test_without_records_it_says_what_there_is(first_month, command):
 def test_a_reference_is_written_kept_and_checked(first_month, command, json_output):
     output = command("reference", "first").out
     assert "references/first.json: 7 values of 6 launches, 2026-01-03 to 2026-01-03" in output
-    assert "FORCE=1 replaces it" in command("reference", "first", status=2).err
+    assert "FORCE=1 replaces them" in command("reference", "first", status=2).err
     # The launches of the reference itself are not compared with it.
     notes = {point["note"] for point in json_output("check-reference", "first")["comparisons"]}
     assert notes == {"not measured since, in this configuration on this machine"}

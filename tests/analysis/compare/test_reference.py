@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 
 import jsonschema
 import pytest
 
 from analysis import TableError
 from analysis.compare import reference
+from analysis.compare.launches import Values
 from analysis.compare.provenance import Provenances
 
 POINT = reference.Point(
@@ -56,3 +58,27 @@ def test_a_reference_that_is_not_there_names_those_that_are(file):
 def test_a_name_that_is_no_file_name(name):
     with pytest.raises(TableError, match="allowed are letters, digits"):
         reference.path(name)
+
+
+def stored(*machines: str, day: str = "2026-11-01", commit: str = "0" * 7) -> reference.Reference:
+    points = [replace(POINT, machine=machine, series=machine) for machine in machines]
+    made = replace(PROVENANCE, commit=[commit])
+    return reference.Reference("all", day, day, 0.05, points, made, {f"{'-'.join(machines)}.json": "1" * 64})
+
+
+def test_a_reference_keeps_the_values_of_other_systems():
+    both = reference.with_other_systems(stored("b", day="2026-11-20", commit="b" * 7), stored("a"))
+    assert (both.systems, both.first_day, both.last_day) == (["a", "b"], "2026-11-01", "2026-11-20")
+    assert (both.made.commit, both.records.keys()) == (["0" * 7, "b" * 7], {"a.json", "b.json"})
+    again = stored("a", day="2026-12-01")
+    assert reference.with_other_systems(again, stored("a")) == again
+
+
+def test_a_system_is_compared_with_its_own_values():
+    both = reference.with_other_systems(stored("b"), stored("a"))
+    values = {both.points[1].key: Values({1: [26.0]})}
+    checked = reference.check(both, values, 0.05)
+    assert (len(checked.comparisons), checked.other_systems) == (1, ["a"])
+    for elsewhere in ({}, {replace(POINT, machine="c").key: Values({1: [26.0]})}):
+        unknown = reference.check(both, elsewhere, 0.05)
+        assert (len(unknown.comparisons), unknown.other_systems) == (2, [])
