@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from containers.verify import Row, Skipped, expect, lines_with, output, records, table, verify  # noqa: E402
 from train.rank import gpus  # noqa: E402
-from train.rank.gpus import GpuUse  # noqa: E402
+from train.rank.gpus import GpuReading  # noqa: E402
 
 RESULTS = Path("results-gpu")
 MODELS = "resnet50,vgg16"
@@ -43,7 +43,7 @@ class Gpu:
     name: str
     driver: str
     memory_bytes: int | None
-    use: GpuUse
+    use: GpuReading
 
 
 def query() -> list[str]:
@@ -60,7 +60,7 @@ def parse_gpus(text: str) -> list[Gpu]:
         index, uuid, name, driver, memory, percent, used = cells
         fraction = float(percent) / 100 if percent.strip().isdigit() else None
         total_bytes, used_bytes = (int(mib) * 2**20 if mib.strip().isdigit() else None for mib in (memory, used))
-        gpu_list.append(Gpu(int(index), uuid, name, driver, total_bytes, GpuUse(fraction, used_bytes)))
+        gpu_list.append(Gpu(int(index), uuid, name, driver, total_bytes, GpuReading(fraction, used_bytes)))
     return gpu_list
 
 
@@ -224,11 +224,11 @@ def horovod_overhead(_: str) -> str:
 
 def sampler_agrees(_: str) -> str:
     """Check that the sampler reads the same as nvidia-smi, for every GPU."""
-    readers = {gpu.uuid: gpus.use_reader(gpu.uuid) for gpu in host_gpus()}
+    readers = {gpu.uuid: gpus.reader(gpu.uuid) for gpu in host_gpus()}
     return "; ".join(agree(gpu, readers[gpu.uuid]()) for gpu in host_gpus())
 
 
-def agree(smi: Gpu, read: GpuUse) -> str:
+def agree(smi: Gpu, read: GpuReading) -> str:
     """Return the memory of a GPU, if both readings agree. Raises AssertionError if not."""
     for name, a, b, tolerance in (
         ("memory", smi.use.memory_bytes, read.memory_bytes, _TOLERANCE_BYTES),

@@ -130,23 +130,28 @@ class _System(_Named):
     link_mbit_per_s: _Number | None = None
 
 
-class _Arm(msgspec.Struct):
+class RoundArm(msgspec.Struct, frozen=True):
+    """One of the points that a launch measures in rounds: the first `nodes` nodes of the job, or of a rank group."""
+
     name: _Name
     nodes: _Positive
     ranks: _Positive
     batch_per_rank: _Positive
-    arm: _Name | None = None
     allreduce: bool = True
-    swept: Swept = {}
-    rank_group: Count = 0
-    link_mbit_per_s: _Number | None = None
-    reads: bool = False
-    backward_passes_per_step: _Positive = 1
+    arm: _Name | None = None  # the name of an arm of the experiment, or of a control
+    role: str = "point"  # as Role of record/schema.py
+    swept: Swept = {}  # swept key -> this point's value
+    rank_group: Count = 0  # the rank group that measures it
+    link_mbit_per_s: _Number | None = None  # as system.link_mbit_per_s
+    reads: bool = False  # each batch is read from files; else the same one stays in memory
+    backward_passes_per_step: _Positive = 1  # as distribution.backward_passes_per_step
 
 
-class _RankGroup(msgspec.Struct):
-    settings: dict[str, Any]
-    first_rank: Count
+class RankGroup(msgspec.Struct, frozen=True):
+    """Ranks of a launch that are joined only among themselves: for arms that cannot share a process."""
+
+    settings: dict[str, Any]  # dotted key -> value: where its ranks differ from the launch's configuration
+    first_rank: Count  # its ranks are consecutive ranks of the job
     ranks: _Positive
 
 
@@ -172,8 +177,8 @@ class _Config(msgspec.Struct):
     batch_per_rank: _Positive | None = None
     global_batch: Size | None = None
     seed: Annotated[int, Meta(ge=-(2**53), le=2**53)] = 0  # a column of the table is read as floating point
-    rounds: list[_Arm] | None = None
-    rank_groups: list[_RankGroup] | None = None
+    rounds: list[RoundArm] | None = None
+    rank_groups: list[RankGroup] | None = None
     rank_groups_at_once: bool = False
     allreduce_sweep: _AllreduceSweep | None = None
     program: _Program | None = None

@@ -203,7 +203,7 @@ class Worker:
             repeat=task.repeat,
             rounds=task.rounds,
             core_sets=self._core_sets,
-            meter=counters.Meter(ranks.local_rank == 0, gpus.count_reader(gpu.identity) if gpu else None),
+            meter=counters.Meter(ranks.local_rank == 0, gpus.reader(gpu.identity) if gpu else None),
             gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),
             folder=task.folder,
             checkpoints=files.checkpoints(task.folder) if task.folder and config.measure.epochs else None,

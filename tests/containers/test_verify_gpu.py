@@ -13,7 +13,7 @@ from record import schema as record
 from record.schema import GpuState, Usage
 from tests.helpers import GOLDEN
 from tests.helpers.run_records import as_sweep, make_record
-from train.rank.gpus import GpuUse, InstalledGpus
+from train.rank.gpus import GpuReading, InstalledGpus
 
 SMI = (GOLDEN / "nvidia-smi.csv").read_text()
 
@@ -33,21 +33,21 @@ def test_the_commands_are_the_golden_ones_and_ask_for_a_container_only_where_one
 def test_what_nvidia_smi_prints_is_read():
     first, second = verify_gpu.parse_gpus(SMI)
     assert (first.index, first.name, first.driver) == (0, "Tesla P100-PCIE-16GB", "550.54.15")
-    assert (first.memory_bytes, first.use) == (16 * 2**30, GpuUse(0.97, 15213 * 2**20))
-    assert (second.memory_bytes, second.use) == (None, GpuUse(None, 12 * 2**20))
+    assert (first.memory_bytes, first.use) == (16 * 2**30, GpuReading(0.97, 15213 * 2**20))
+    assert (second.memory_bytes, second.use) == (None, GpuReading(None, 12 * 2**20))
     with pytest.raises(AssertionError, match="not understood: No devices were found"):
         verify_gpu.parse_gpus("No devices were found")
 
 
 def test_the_sampler_must_agree_with_nvidia_smi():
     first, second = verify_gpu.parse_gpus(SMI)
-    near = GpuUse(0.9, first.use.memory_bytes + 2**20)
+    near = GpuReading(0.9, first.use.memory_bytes + 2**20)
     assert verify_gpu.agree(first, near) == "GPU 0: 15214 MiB by both"
-    assert verify_gpu.agree(second, GpuUse(None, 12 * 2**20)) == "GPU 1: 12 MiB by both"
+    assert verify_gpu.agree(second, GpuReading(None, 12 * 2**20)) == "GPU 1: 12 MiB by both"
     with pytest.raises(AssertionError, match=r"GPU 0: use: 0.97 and 0.1"):
-        verify_gpu.agree(first, GpuUse(0.1, first.use.memory_bytes))
+        verify_gpu.agree(first, GpuReading(0.1, first.use.memory_bytes))
     with pytest.raises(AssertionError, match="GPU 0: memory: nvidia-smi says 15951986688, the sampler None"):
-        verify_gpu.agree(first, GpuUse(0.97, None))
+        verify_gpu.agree(first, GpuReading(0.97, None))
 
 
 def as_json(run):
@@ -80,7 +80,7 @@ def test_without_a_gpu_nothing_is_tested_and_that_is_reported(monkeypatch, capsy
 
 
 def test_the_driver_and_the_capability_must_suffice_and_an_exchange_needs_two_gpus(monkeypatch):
-    gpu = Gpu(0, "GPU-1", "Tesla P100", "550.54.15", 2**34, GpuUse(None, None))
+    gpu = Gpu(0, "GPU-1", "Tesla P100", "550.54.15", 2**34, GpuReading(None, None))
     state = GpuState("Tesla P100", "550.54.15", None, None, None, None, "6.0")
     monkeypatch.setattr(verify_gpu, "host_gpus", lambda: [gpu])
     monkeypatch.setattr(verify_gpu.gpus, "query", lambda: InstalledGpus([state]))

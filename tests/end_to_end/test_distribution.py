@@ -15,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from train import distribution, worker
 from train.config.compose import load
-from train.config.measure import LaunchPlan, RoundArm
+from record.recorded_config import RoundArm
+from train.config.measure import LaunchPlan
 from train.distribution import Single
 from train.transport import tcp_group
 

@@ -7,11 +7,12 @@ import pytest
 from record import progress, protocol
 from record.parts import PartWriter
 from record.progress import Follower, RunProgress, progress_line, run_progress
+from record.recorded_config import RankGroup, RoundArm
 from record.schema import AllreduceTimes, Epoch, Window
 from tests.helpers.configs import with_values
 from train.config.compose import load
 from train.config.identity import values
-from train.config.measure import LaunchPlan, RankGroup, RoundArm
+from train.config.measure import LaunchPlan
 
 ARMS = [
     RoundArm("nodes1", nodes=1, ranks=1, batch_per_rank=4, allreduce=True, role="base"),

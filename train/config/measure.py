@@ -1,10 +1,10 @@
 """What is measured, and how: a section of the configuration, and what a launcher adds to it."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
+from record.recorded_config import RankGroup, RoundArm
 from train.config.checks import allow
 
 
@@ -40,31 +40,6 @@ class MeasureConfig:
     split: bool = False
     # The arms compete (train/launch/plan/launches.py): those that are significantly slower are not launched again.
     compete: bool = False
-
-
-class RoundArm(msgspec.Struct, frozen=True):
-    """One of the points that a launch measures in rounds: the first `nodes` nodes of the job, or of a rank group."""
-
-    name: str
-    nodes: int
-    ranks: int
-    batch_per_rank: int
-    allreduce: bool
-    arm: str | None = None  # the name of an arm of the experiment, or of a control
-    role: str = "point"  # as Role of record/schema.py
-    swept: dict[str, Any] = {}  # swept key -> this point's value
-    rank_group: int = 0  # the rank group that measures it
-    link_mbit_per_s: float | None = None  # as system.link_mbit_per_s
-    reads: bool = False  # each batch is read from files; else the same one stays in memory
-    backward_passes_per_step: int = 1  # as distribution.backward_passes_per_step
-
-
-class RankGroup(msgspec.Struct, frozen=True):
-    """Ranks of a launch that are joined only among themselves: for arms that cannot share a process."""
-
-    settings: dict[str, Any]  # dotted key -> value: where its ranks differ from the launch's configuration
-    first_rank: int  # its ranks are consecutive ranks of the job
-    ranks: int
 
 
 class LaunchPlan(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from record import intervals, rounds
 from record.disturbance import run_selection
-from train.config.measure import RoundArm
+from record.recorded_config import RoundArm
 from train.launch.plan.launches import CurveState
 from train.launch.plan.runs import Point
 

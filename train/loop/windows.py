@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import tensorflow as tf
 
+from record.recorded_config import RoundArm
 from record.schema import CoreUse, Window
-from train.config.measure import RoundArm
 from train.config.schema import RunConfig
 from train.datasets import DATASETS, Data
 from train.distribution import Distribution, Single

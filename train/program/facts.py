@@ -15,9 +15,9 @@ from common.periodic import repeating
 from record import run_files as files
 from record.schema import CoreUse, GpuUsage
 from train.config.program import search_path
+from train.rank import gpus as nvidia
 from train.rank import placement
 from train.rank.counters import STAT, core_times
-from train.rank.gpus import count_reader, use_reader
 from train.rank.process import job_processes
 
 _VERSION_S = 60.0
@@ -81,17 +81,17 @@ def sampled_gpus(gpus: Sequence[str], period_s: float | None) -> Iterator[list[G
     are none.
     """
     usages = [GpuUsage(gpu) for gpu in (gpus if period_s else ())]
-    readers = [(use_reader(usage.gpu), count_reader(usage.gpu)) for usage in usages]
+    readers = [nvidia.reader(usage.gpu) for usage in usages]
     began_s = time.perf_counter()
 
     def take() -> None:
-        for usage, (read_use, read_count) in zip(usages, readers, strict=True):
-            use, count = read_use(), read_count()
+        for usage, read in zip(usages, readers, strict=True):
+            reading = read()
             usage.at_s.append(round(time.perf_counter() - began_s, 3))
-            usage.fraction.append(use.fraction)
-            usage.memory_bytes.append(use.memory_bytes)
-            usage.clock_mhz.append(count.clock_mhz)
-            usage.energy_j.append(count.energy_j)
+            usage.fraction.append(reading.fraction)
+            usage.memory_bytes.append(reading.memory_bytes)
+            usage.clock_mhz.append(reading.clock_mhz)
+            usage.energy_j.append(reading.energy_j)
 
     take()
     with repeating(take, period_s) if usages and period_s else contextlib.nullcontext():

@@ -16,8 +16,7 @@ from typing import Any
 from common import affinity
 from record.schema import CoreUse
 from record.summary import known_mean
-from train.rank import placement
-from train.rank.gpus import NOT_COUNTED, GpuCount
+from train.rank import gpus, placement
 
 POWER = Path("/sys/class/powercap")
 # A package; not its parts (intel-rapl:0:0), which it contains, nor the same one by MMIO.
@@ -42,7 +41,7 @@ class Meter:
     """The energy counters that a rank reads: this takes well under a millisecond."""
 
     processors: bool = False  # those of the host, which one of its ranks reads
-    gpu: Callable[[], GpuCount] | None = None  # reads the rank's GPU, from `gpus.count_reader`
+    gpu: Callable[[], gpus.GpuReading] | None = None  # reads the rank's GPU
 
 
 def energy_counters(power: Path = POWER) -> list[Counter]:
@@ -108,7 +107,7 @@ class CounterReading:
     steal_s: float
     threads_s: Mapping[str, tuple[float, float]]  # by id: CPU time, and time in which it was ready but did not run
     processors: Sequence[Counter]  # of each package of the host; empty if they cannot be read
-    gpu: GpuCount
+    gpu: gpus.GpuReading
 
 
 def read_counters(meter: Meter) -> CounterReading | None:
@@ -123,7 +122,7 @@ def read_counters(meter: Meter) -> CounterReading | None:
         steal_s=steal_s,
         threads_s=thread_times(),
         processors=energy_counters(POWER) if meter.processors else [],
-        gpu=meter.gpu() if meter.gpu else NOT_COUNTED,
+        gpu=meter.gpu() if meter.gpu else gpus.UNKNOWN,
     )
 
 

@@ -27,25 +27,16 @@ _TIMEOUT_S = 60.0  # a driver that no process holds open takes seconds for each 
 
 
 @dataclass(frozen=True)
-class GpuUse:
-    """The use of a GPU at one moment; None: not reported."""
+class GpuReading:
+    """A GPU at one moment; None: not reported."""
 
-    fraction: float | None  # of the driver's sample period (1 s at most) in which any kernel ran, 0 to 1
-    memory_bytes: int | None  # allocated on the GPU, by all processes
-
-
-UNKNOWN = GpuUse(None, None)
-
-
-@dataclass(frozen=True)
-class GpuCount:
-    """The energy of a GPU since its driver was loaded, and its clock now; None: not reported."""
-
-    energy_j: float | None  # counted from Volta on, and not by MIG instances
-    clock_mhz: float | None
+    fraction: float | None = None  # of the driver's sample period (1 s at most) in which any kernel ran, 0 to 1
+    memory_bytes: int | None = None  # allocated on the GPU, by all processes
+    energy_j: float | None = None  # since its driver was loaded; counted from Volta on, and not by MIG instances
+    clock_mhz: float | None = None
 
 
-NOT_COUNTED = GpuCount(None, None)
+UNKNOWN = GpuReading()
 
 
 @dataclass(frozen=True)
@@ -149,38 +140,23 @@ def visible_gpu(index: int) -> str:
     return visible[index] if index < len(visible) and visible[index] else str(index)
 
 
-def use_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
-    """Return a function that reads the use of a GPU; it returns UNKNOWN without a driver or such a GPU.
+def reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuReading]:
+    """Return a function that reads a GPU; it returns UNKNOWN without a driver or such a GPU.
 
-    NVML stays open until the process ends. A driver that hangs holds up the caller: call it from a separate process.
+    NVML stays open until the process ends. A driver that hangs holds up the caller: sample from a separate process.
     gpu: as in CUDA_VISIBLE_DEVICES: an index, the UUID of a GPU (`GPU-...`) or its beginning, or that of a MIG instance
     (`MIG-...`). NVML numbers GPUs by PCI bus; CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID, or if all are of one model.
     """
     handle = _find(gpu, nvml)
     if handle is None:
         return lambda: UNKNOWN
-    return lambda: GpuUse(
+    return lambda: GpuReading(
         fraction=_or_none(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100),  # percent
         # Version 2 does not count what the driver reserves for itself, as nvidia-smi does not.
         memory_bytes=_or_none(lambda: nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2).used),
+        energy_j=_or_none(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3),  # mJ
+        clock_mhz=_or_none(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))),
     )
-
-
-def count_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuCount]:
-    """Return a function that reads the energy and the clock of a GPU; NOT_COUNTED without a driver or GPU.
-
-    gpu: as for `use_reader`. It asks the driver from this process, which uses the GPU through the same driver.
-    """
-    handle = _find(gpu, nvml)
-
-    def read() -> GpuCount:
-        if handle is None:
-            return NOT_COUNTED
-        millijoules = _or_none(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
-        clock_mhz = _or_none(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)))
-        return GpuCount(None if millijoules is None else millijoules / 1e3, clock_mhz)
-
-    return read
 
 
 def _handles(nvml: Any) -> list[Any]:

@@ -56,7 +56,7 @@ def parsed_samples(lines: Iterable[str], started_at: float) -> list[Sample]:
     return [(round(at - started_at, 3), *values) for at, *values in map(json.loads, lines)]
 
 
-def samples(pid: int, period_s: float, read_gpu: Callable[[], gpus.GpuUse]) -> Iterator[Sample]:
+def samples(pid: int, period_s: float, read_gpu: Callable[[], gpus.GpuReading]) -> Iterator[Sample]:
     """Yield samples of the process `pid` until it ends, at whole periods of the clock: all ranks sample together."""
     rank = psutil.Process(pid)
     epoch = time.time() - time.perf_counter()  # a system clock that is set from now on moves no sample
@@ -77,7 +77,7 @@ def main(pid: int, period_s: float, gpu: str | None = None) -> None:
     process.end_with_parent(signal.SIGKILL)
     if os.getppid() != pid:  # the rank ended before the kernel was asked to end this process with it
         return
-    for sample in samples(pid, period_s, gpus.use_reader(gpu) if gpu else lambda: gpus.UNKNOWN):
+    for sample in samples(pid, period_s, gpus.reader(gpu) if gpu else lambda: gpus.UNKNOWN):
         print(json.dumps(sample), flush=True)
 
 

@@ -5,13 +5,14 @@ from typing import get_args, get_type_hints
 import pytest
 
 from record import recorded_config
+from record.recorded_config import RankGroup, RoundArm
 from record.schema import ROLES
 from tests.helpers.configs import with_values
 from train.config import identity
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash, learning_rate, point_name, rebuild, resolved, values
-from train.config.measure import LaunchPlan, RankGroup, RoundArm
+from train.config.measure import LaunchPlan
 from train.config.schema import RunConfig
 
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]

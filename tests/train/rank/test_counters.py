@@ -12,7 +12,7 @@ import pytest
 from record.schema import CoreUse
 from train.rank import counters
 from train.rank.counters import Counter, Meter
-from train.rank.gpus import GpuCount
+from train.rank.gpus import GpuReading
 
 counted = pytest.mark.skipif(not counters.STAT.exists(), reason="no /proc/stat")
 STAT = """cpu  100 0 50 900 5 1 2 30 0 0
@@ -104,7 +104,10 @@ def test_each_package_counts_once(power):
 
 @counted
 def test_the_energy_of_a_span_is_that_of_all_packages(power):
-    meter = Meter(True, gpu=iter([GpuCount(10.0, 1200.0), GpuCount(12.5, 1100.0)]).__next__)
+    meter = Meter(
+        True,
+        gpu=iter([GpuReading(energy_j=10.0, clock_mhz=1200.0), GpuReading(energy_j=12.5, clock_mhz=1100.0)]).__next__,
+    )
     begin = counters.read_counters(meter)
     count(power, "intel-rapl:0", 9)
     count(power, "intel-rapl:1", 7.25)

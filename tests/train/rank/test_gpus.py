@@ -12,7 +12,7 @@ import pytest
 from record.schema import GpuState
 from tests.helpers import ROOT
 from train.rank import gpus
-from train.rank.gpus import UNKNOWN, GpuCount, GpuUse
+from train.rank.gpus import UNKNOWN, GpuReading
 
 FIRST, SECOND = "GPU-11111111-aaaa", "GPU-22222222-bbbb"
 INSTANCE = "MIG-33333333-cccc"
@@ -84,7 +84,7 @@ def no_driver():
 @pytest.mark.skipif(not no_driver(), reason="this machine has NVIDIA's driver")
 def test_without_a_driver_there_are_no_gpus():
     assert gpus.names() == []
-    assert gpus.use_reader("0")() == UNKNOWN
+    assert gpus.reader("0")() == UNKNOWN
 
 
 def test_the_settings_of_gpus_are_read_and_the_library_is_closed():
@@ -160,29 +160,19 @@ def test_another_process_asks_the_driver_which_may_crash_it_or_hang(driver, capf
     assert "NVIDIA's driver did not answer within 0.5 s" in capfd.readouterr().err
 
 
+P100, A100 = GpuReading(0.87, 2**30, None, 1189.0), GpuReading(0.0, 2**20, 123.456, 1189.0)
+
+
 @pytest.mark.parametrize(
     ("gpu", "expected"),
     [
-        ("0", GpuUse(0.87, 2**30)),
-        ("1", GpuUse(0.0, 2**20)),
-        (FIRST, GpuUse(0.87, 2**30)),
-        ("GPU-2222", GpuUse(0.0, 2**20)),
-        (INSTANCE, GpuUse(None, 2**21)),
+        ("0", P100),
+        ("1", A100),
+        (FIRST, P100),
+        ("GPU-2222", A100),
+        (INSTANCE, GpuReading(None, 2**21, None, 1189.0)),
         *((absent, UNKNOWN) for absent in ("2", "GPU-9999", "MIG-9999", "NoDevFiles")),
     ],
 )
-def test_a_gpu_is_found_by_index_and_uuid(gpu, expected):
-    assert gpus.use_reader(gpu, FakeNvml())() == expected
-
-
-@pytest.mark.parametrize(
-    ("gpu", "count"),
-    [
-        ("1", GpuCount(123.456, 1189.0)),
-        ("0", GpuCount(None, 1189.0)),
-        (INSTANCE, GpuCount(None, 1189.0)),
-        ("2", gpus.NOT_COUNTED),
-    ],
-)
-def test_the_energy_and_the_clock_of_a_gpu(gpu, count):
-    assert gpus.count_reader(gpu, FakeNvml())() == count
+def test_a_gpu_is_found_by_index_and_uuid_and_read(gpu, expected):
+    assert gpus.reader(gpu, FakeNvml())() == expected

@@ -11,12 +11,12 @@ import pytest
 
 from record import summary
 from train.rank import sampler
-from train.rank.gpus import UNKNOWN, GpuUse
+from train.rank.gpus import UNKNOWN, GpuReading
 
 
 def test_a_sample_has_the_use_of_the_process_and_of_its_gpu():
     begin = time.time()
-    sample = next(sampler.samples(os.getpid(), 1.0, lambda: GpuUse(0.87, 2**30)))
+    sample = next(sampler.samples(os.getpid(), 1.0, lambda: GpuReading(0.87, 2**30)))
     at, cpu_s, memory_bytes, gpu_fraction, gpu_memory_bytes = sample
     assert begin <= at <= time.time()
     assert cpu_s > 0

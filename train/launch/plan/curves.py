@@ -17,11 +17,12 @@ from typing import Any
 
 import msgspec
 
+from record.recorded_config import RankGroup, RoundArm
 from record.schema import WITHOUT_ALLREDUCE
 from train.config import identity
 from train.config.distribution import FUSION_THRESHOLD_BYTES, DistributionConfig
 from train.config.identity import config_hash, point_name
-from train.config.measure import LaunchPlan, RankGroup, RoundArm
+from train.config.measure import LaunchPlan
 from train.config.schema import RunConfig
 from train.launch.plan.runs import LINK, Point, compared, work
 
