@@ -28,7 +28,7 @@ from tests.helpers.kit import (
 from tests.helpers.needs import needs
 from tests.helpers.targets import launch_command
 from train.config import quoted
-from train.config.program_config import ProgramConfig
+from train.config.program import ProgramConfig
 
 pytestmark = pytest.mark.end_to_end
 

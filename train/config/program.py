@@ -8,13 +8,17 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from common import bounded_files as bounded
 from record.kit import ROOT
 from train.config import quoted
+from train.config.checks import Rule, allow
 
+PICKED = ("last", "median", "mean", "sum")  # of several rates: names of PICKS in printed.py
 # Placeholder -> its meaning. A command has them in braces.
 PLACEHOLDERS = {
     "ranks": "processes of the whole job",
@@ -127,29 +131,75 @@ def override_value(value: object) -> str:
     return quoted(value) if isinstance(value, str) else str(value).lower()
 
 
-# The keys of a file, and their meaning.
-FILE_KEYS = {
-    "command": "how one size is started; {ranks} and the other placeholders: docs/program.md",
-    "rate": "the line with the rate of the whole job, as  samples/s: {rate}",
-    "time": "or the line with a time, as  step time {time} ms",
-    "time_of": "the time is of a: step, run",
-    "unit": "of the rate, if the line does not say it, as tokens/s; of the time, as ms",
-    "scaling": "if the command has no batch: weak (each rank adds work), strong (all share one problem)",
-    "pick": "of several rates: last, median, mean, sum (one of each rank)",
-    "skip": "the first so many rates are warm-up",
-    "decimal": "the decimal mark, where 1,234 has two readings",
-    "each_rank": "true: what is printed is the rate of one rank; false: that of all",
-    "confirmed": "the code that a doubtful number asks for, if it is right",
-    "file": "the file with the number, which the program writes where it runs, if it is not in its output",
-    "exit_status": "of a success, if it is not 0",
-    "until": "end the program after a line that this regular expression matches",
-    "until_s": "or after so many seconds",
-    "folder": "where the program runs, relative to this file; else the folder of each launch",
-    "name": "in tables and figures",
-    "version": "a command that prints the version",
-    "problem": "what is computed, in words, for a proposal",
-}
-TEXTS = FILE_KEYS.keys() - {"skip", "each_rank", "until_s", "exit_status"}
+def _key(meaning: str, default: Any = None, **allowed: Any) -> Any:
+    """Return the field of a key that a file may have, with its meaning and its allowed values."""
+    return field(default=default, metadata={"meaning": meaning} | (allow(**allowed) if allowed else {}))
+
+
+@dataclass(frozen=True)
+class ProgramConfig:
+    """A user's own command, which the kit starts and whose printed rate it records: a section of the configuration."""
+
+    command: str = _key("how one size is started; {ranks} and the other placeholders: docs/program.md", MISSING)
+    name: str = _key("in tables and figures", MISSING)
+    rate: str | None = _key("the line with the rate of the whole job, as  samples/s: {rate}; none: a known log")
+    time: str | None = _key("or the line with a time, as  step time {time} ms")
+    time_of: str = _key("the time is of a: step, run", "step", names=("step", "run"))
+    unit: str | None = _key("of the rate, if the line does not say it, as tokens/s; of the time, as ms")
+    scaling: str | None = _key(
+        "if the command has no batch: weak (each rank adds work), strong (all share one problem)",
+        names=("weak", "strong"),
+        null="what its batch says",
+    )
+    pick: str | None = _key(
+        "of several rates: last, median, mean, sum (one of each rank)", names=PICKED, null="one rate is printed"
+    )
+    skip: int = _key("the first so many rates are warm-up", 0, minimum=0)
+    decimal: str | None = _key(
+        "the decimal mark, where 1,234 has two readings", names=(".", ","), null="as the number shows"
+    )
+    each_rank: bool | None = _key(
+        "true: what is printed is the rate of one rank; false: that of all", null="not stated"
+    )
+    confirmed: str | None = _key("the code that a doubtful number asks for, if it is right")  # record/clock.py
+    file: str | None = _key("the file with the number, which the program writes where it runs, if not in its output")
+    exit_status: int = _key("of a success, if it is not 0", 0, minimum=0, maximum=255)
+    until: str | None = _key("end the program after a line that this regular expression matches")
+    until_s: float | None = _key("or after so many seconds", above=0, unit="s", null="its end")
+    folder: str | None = _key("where the program runs, relative to this file; else the folder of each launch")
+    version: str | None = _key("a command that prints the version")
+    problem: str | None = _key("what is computed, in words, for a proposal")
+    here: str = ""  # the folder that {here} stands for; "": that of the kit
+
+    def rules(self) -> Iterator[Rule]:
+        """Yield that the commands and the patterns have no problem, and that the kind of scaling is known."""
+        from record.recorded_config import has_batch  # these load the schema of records, which make does not need
+        from train.config import printed
+
+        yield not (why := command_problem(self.command)), "command", why
+        if self.version is not None:
+            yield not (why := command_problem(self.version)), "version", why
+        key = "time" if self.rate is None else "rate"
+        yield not (why := printed.problem(self.rate, self.time)), key, why
+        yield not (why := pattern_problem(self.until)), "until", why
+        asked = (
+            "the command has no {batch_per_rank} and no {global_batch}: ARGS=program.scaling=weak if each rank adds "
+            "work of its own, ARGS=program.scaling=strong if all ranks share one problem"
+        )
+        yield self.scaling is not None or has_batch(self.command), "scaling", asked
+        asked = "how many steps a run has is not known: ARGS=program.scaling=weak if each rank adds work, or strong"
+        yield self.scaling is not None or self.time is None or self.time_of != "run", "scaling", asked
+
+    def rules_with(self, run: Any) -> Iterator[Rule]:
+        """Yield that each launch runs one point, on whole cores."""
+        yield run.measure.design == "launches", "measure.design", "a program needs launches: each runs one point"
+        why = "nodes share cores, and a program cannot be limited to a part of one; take at most one node a core"
+        yield run.system.cpu_quota_per_node is None, "system.cpu_quota_per_node", why
+
+
+# The keys of a file with their meaning, and those whose values are texts.
+FILE_KEYS = {key.name: key.metadata["meaning"] for key in fields(ProgramConfig) if "meaning" in key.metadata}
+TEXTS = {key.name for key in fields(ProgramConfig) if key.type in (str, str | None)} - {"here"}
 _FIRST = {
     "command": "mpirun -np {ranks} {here}/my_solver --seed {seed}",
     "rate": "steps/s: {rate}",

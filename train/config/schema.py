@@ -15,7 +15,7 @@ from train.config.checks import LeftOut, Rule, allow, check, check_section
 from train.config.distribution import DistributionConfig
 from train.config.machine import ContainerConfig, LauncherConfig, SystemConfig, default_image
 from train.config.measure import LaunchPlan, MeasureConfig
-from train.config.program_config import ProgramConfig
+from train.config.program import ProgramConfig
 from train.config.tracking import TrackingConfig
 from train.config.training import DatasetConfig, ModelConfig, OptimizerConfig
 from train.models.applications import PRETRAINED

@@ -1,12 +1,10 @@
 import os
-from dataclasses import fields
 
 import pytest
 
-from train.config import program, quoted
+from train.config import printed, program, quoted
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.program_config import ProgramConfig
 
 VALUES = {"ranks": 4, "hosts": "a b; rm -rf c", "seed": 7}
 
@@ -61,7 +59,7 @@ def test_a_file_of_a_program_is_read_as_keys(tmp_path):
     ("text", "problem"),
     [
         (None, "no such file; make scaling WRITE="),
-        ("comand: x", "comand: no such key; allowed are command, rate"),
+        ("comand: x", "comand: no such key; allowed are command, name, rate"),
         ("just text", "allowed are lines as"),
         ("a: [", "while parsing"),
         (os.mkfifo, "not a regular file"),
@@ -83,8 +81,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, text, problem):
         program.file_keys(path)
 
 
-def test_the_keys_of_a_file_are_those_of_the_schema():
-    assert {*program.FILE_KEYS, "here"} == {item.name for item in fields(ProgramConfig)}
+def test_the_choices_of_several_rates_are_those_that_are_computed():
+    assert tuple(printed.PICKS) == program.PICKED
 
 
 def test_a_first_file_can_be_used_as_it_is(tmp_path, monkeypatch, capsys):
