@@ -14,7 +14,7 @@ from tabulate import tabulate
 
 from record import intervals
 from train.launch.execute import this_machine
-from train.launch.plan.make import make
+from train.launch.plan.make_plan import make
 
 ROOT = Path(__file__).resolve().parent.parent
 Rng = np.random.Generator

@@ -35,7 +35,7 @@ from benchmarks.common import Rng, Row, merged, options, show
 from common.number import Number
 from record import disturbance, intervals
 from record.schema import CoreUse
-from train.launch.plan.launches import STOP_LEVEL
+from train.launch.plan.launch_results import STOP_LEVEL
 
 _BLOCK = 6  # rounds
 _LONGEST = 2  # times as many rounds as are to count, at most

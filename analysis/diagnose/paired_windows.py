@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import labels, speedups
-from common.commands import changed
+from common.typed_commands import changed
 from record import recorded_config
 from record.disturbance import run_selection
 from record.rounds import complete_rounds, windows_by_turn

@@ -15,8 +15,8 @@ from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, PartName, Spl
 from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number, from_ends
 from analysis.stats.repeats import MIN_ROUNDS
-from common.commands import changed
 from common.terminal import paragraph, text_table
+from common.typed_commands import changed
 
 _FORM = ".3g"
 

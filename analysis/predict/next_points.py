@@ -15,8 +15,8 @@ from analysis import metrics
 from analysis.documents import counted
 from analysis.predict import MIN_POINTS, SHARED_CORES, Curve, Learned, Sizes, extrapolated, predict, supported
 from analysis.predict.answers import title
-from common.commands import changed
 from common.terminal import paragraph
+from common.typed_commands import changed
 
 MAX_POINTS = 2
 # The least narrowing of the intervals that is worth a launch: a fraction of their width.

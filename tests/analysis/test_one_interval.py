@@ -7,7 +7,7 @@ import pytest
 from record import rounds
 from tests.helpers.kit import analyse
 from tests.helpers.run_records import make_rounds, save
-from train.launch.plan import launches
+from train.launch.plan import launch_results
 
 # Ratios of two nodes over one in six rounds of each launch: one model's launches differ by far more than the other's.
 RATIOS = {
@@ -27,7 +27,7 @@ def results(tmp_path):
 
 @pytest.mark.parametrize("model", RATIOS)
 def test_all_commands_show_the_interval_of_the_launcher(results, model):
-    curves = map(launches.curve_records, results.glob("weak_scaling/*rounds/*"))
+    curves = map(launch_results.curve_records, results.glob("weak_scaling/*rounds/*"))
     (records,) = [curve for curve in curves if curve[0].config["model"]["name"] == model]
     by_arm = rounds.speedups(records)
     live = next(interval for name, interval in by_arm.items() if not name.endswith("without-allreduce"))

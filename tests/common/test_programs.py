@@ -21,7 +21,7 @@ def test_the_output_of_a_program_is_text_whatever_its_bytes():
 
 
 # Programs that take as long as there is data to check or to upload, or commands to evaluate.
-_WITHOUT_END = {"train/launch/plan/checks.py", "train/tracking/mirror.py", "analysis/commands/evaluate.py"}
+_WITHOUT_END = {"train/launch/plan/point_checks.py", "train/tracking/mirror.py", "analysis/commands/evaluate.py"}
 
 
 def test_every_program_that_is_waited_for_has_a_time_limit():

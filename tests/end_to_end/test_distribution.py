@@ -16,7 +16,7 @@ from pathlib import Path
 from train import distribution, worker
 from train.config.compose import load
 from record.recorded_config import RoundArm
-from train.config.measure import LaunchPlan
+from train.config.measure_config import LaunchPlan
 from train.distribution import Single
 from train.transport import tcp_group
 

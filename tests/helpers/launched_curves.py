@@ -9,14 +9,14 @@ from record.schema import RECORD_NAME, Rank, RunRecord, Window, dumps, load
 from tests.helpers.bare_record import bare_record
 from tests.helpers.launches import plan_points
 from train.config.identity import config_hash, resolved
-from train.launch.plan import curves
-from train.launch.plan.runs import Point, Run
+from train.launch.plan import curve_design
+from train.launch.plan.planned_runs import Point, Run
 
 
 def curve(results: Path, *overrides: str) -> Point:
     """Return the curve of a small model on two nodes, with a budget of 100 s."""
     defaults = ["experiment=weak_scaling", "model=tiny", "nodes=2", f"results={results}", "measure.budget_s=100"]
-    [result] = curves.design(plan_points(*defaults, *overrides, cores=2), cores=2).curves
+    [result] = curve_design.design(plan_points(*defaults, *overrides, cores=2), cores=2).curves
     return result
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from train.launch.job import Exchange, Job, Nodes
 from train.launch.launchers.base import Machine
-from train.launch.plan.make import Plan, expand
-from train.launch.plan.runs import Point
+from train.launch.plan.make_plan import Plan, expand
+from train.launch.plan.planned_runs import Point
 
 
 def make_plan(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> Plan:

@@ -6,7 +6,7 @@ from typing import Any
 
 from record.schema import Epoch, Rank, RunRecord, dumps
 from tests.helpers.bare_record import bare_record
-from train.config.tracking import TrackingConfig
+from train.config.tracking_config import TrackingConfig
 
 WANDB = TrackingConfig(name="wandb", project="scaling", entity=None, sync=False)
 

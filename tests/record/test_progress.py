@@ -12,7 +12,7 @@ from record.schema import AllreduceTimes, Epoch, Window
 from tests.helpers.configs import with_values
 from train.config.compose import load
 from train.config.identity import values
-from train.config.measure import LaunchPlan
+from train.config.measure_config import LaunchPlan
 
 ARMS = [
     RoundArm("nodes1", nodes=1, ranks=1, batch_per_rank=4, allreduce=True, role="base"),

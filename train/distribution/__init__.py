@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from record import protocol
-from train.config.distribution import FUSION_THRESHOLD_BYTES
-from train.config.distribution import DistributionConfig as Settings
+from train.config.distribution_config import FUSION_THRESHOLD_BYTES
+from train.config.distribution_config import DistributionConfig as Settings
 from train.config.schema import RunConfig
 from train.rank import placement
 from train.transport import rendezvous

@@ -23,7 +23,7 @@ import msgspec
 
 from record import protocol
 from train.config.checks import ConfigError
-from train.config.distribution import DistributionConfig as Settings
+from train.config.distribution_config import DistributionConfig as Settings
 from train.rank import placement
 from train.transport import PeerLost, RankUnresponsive, connections
 from train.transport.connections import Address

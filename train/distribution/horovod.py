@@ -17,7 +17,7 @@ import tensorflow as tf
 from horovod.common.exceptions import HorovodInternalError
 
 from train.config.checks import ConfigError
-from train.config.distribution import DistributionConfig as Settings
+from train.config.distribution_config import DistributionConfig as Settings
 from train.distribution import Distribution, Single, exchange_flat
 from train.transport import PeerLost, connections, rendezvous
 from train.transport.connections import Address

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from train.config.checks import ConfigError
-from train.config.distribution import DistributionConfig as Settings
+from train.config.distribution_config import DistributionConfig as Settings
 from train.distribution import Distribution, Function, Result, Single, exchange_flat
 from train.distribution.cluster import WORKER, Cluster, check_servers, while_servers_answer
 from train.rank import placement

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from train.config.schema import RunConfig
-from train.config.training import AugmentationConfig
+from train.config.training_config import AugmentationConfig
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -9,7 +9,7 @@ import sys
 from common.printable import printable_output
 from train.config.checks import reported
 from train.launch.execute import launch
-from train.launch.plan.make import Options
+from train.launch.plan.make_plan import Options
 from train.launch.screen import Terminal
 
 

@@ -19,8 +19,8 @@ from record import run_files as files
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
 from train.launch.launchers.base import RUNNING, BatchJob, BatchLauncher, QueuedJob, clock
-from train.launch.plan.make import Options
-from train.launch.plan.runs import Durations, Run, estimate, remaining
+from train.launch.plan.make_plan import Options
+from train.launch.plan.planned_runs import Durations, Run, estimate, remaining
 from train.rank import placement
 
 # A job that ends early costs nothing; one that reaches its limit waits in the queue again.

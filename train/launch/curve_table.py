@@ -7,8 +7,8 @@ from rich.table import Table
 from record import intervals, rounds
 from record.disturbance import run_selection
 from record.recorded_config import RoundArm
-from train.launch.plan.launches import CurveState
-from train.launch.plan.runs import Point
+from train.launch.plan.launch_results import CurveState
+from train.launch.plan.planned_runs import Point
 
 _MOST_RATES = 4  # that fit on 80 columns
 

@@ -22,10 +22,10 @@ from train.launch.batch import submit
 from train.launch.job import make_job
 from train.launch.launchers.base import BatchLauncher, Launcher, Machine
 from train.launch.launchers.emulated import quota_method
-from train.launch.plan import checks, launches
-from train.launch.plan.make import Options, Plan, make
+from train.launch.plan import launch_results, point_checks
+from train.launch.plan.make_plan import Options, Plan, make
+from train.launch.plan.planned_runs import Run, remaining, runs_of
 from train.launch.plan.queue import Queue
-from train.launch.plan.runs import Run, remaining, runs_of
 from train.launch.screen import ERROR, LEFT_OUT, WARNING, Screen, curve_plan_lines, show_lines, show_points
 from train.launch.start import containers
 from train.launch.supervise.interrupted import record_interrupted
@@ -69,9 +69,9 @@ def show(plan: Plan, console: Console, whole: bool = True) -> None:
         show_lines("", brief, console)
     else:
         show_points(plan.points, console)
-    crowded = checks.shared_core_warnings(plan.points, plan.machine) if not launcher.hosts_apart else []
-    emulated = checks.emulated_precision(plan.points, launcher.cpu_flags(config))
-    variables = [*checks.variable_warnings(process.recorded_variables()), *checks.limit_warnings()]
+    crowded = point_checks.shared_core_warnings(plan.points, plan.machine) if not launcher.hosts_apart else []
+    emulated = point_checks.emulated_precision(plan.points, launcher.cpu_flags(config))
+    variables = [*point_checks.variable_warnings(process.recorded_variables()), *point_checks.limit_warnings()]
     show_lines(WARNING, [*crowded, *emulated, *variables, *launcher.warnings(config)], console)
     show_lines(LEFT_OUT, plan.left_out, console)
     show_lines("", [f"points are measured in separate launches: {why}" for why in plan.without_rounds], console)
@@ -91,14 +91,14 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
         if submits or not system:
             to_do, _ = remaining(runs, options.force)
             points = {run.home: run.point for run in to_do}
-            show_lines("", checks.check_input(list(points.values()), plan.launcher.hosts_apart), console)
+            show_lines("", point_checks.check_input(list(points.values()), plan.launcher.hosts_apart), console)
     if system and submits:
         submit(runs, system, options, console)
         return 0
     if options.dry_run:
         show_lines("", Queue(runs, options.force).remarks(), console)
         print_commands(plan)
-        for check in (checks.check_data_folder, checks.check_program):
+        for check in (point_checks.check_data_folder, point_checks.check_program):
             try:
                 check(plan.points[0].config)
             except ConfigError as error:  # it may run on another machine
@@ -124,7 +124,7 @@ def check_machine(plan: Plan, console: Console) -> None:
     for point in plan.points:
         containers.image_digest(point.config.container)
         plan.launcher.mpirun(point.config)
-        checks.check_program(point.config)
+        point_checks.check_program(point.config)
 
 
 def print_commands(plan: Plan) -> None:
@@ -155,7 +155,7 @@ def measure(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> i
     track(runs, console)
     if interruption:
         return 128 + interruption.signal
-    if doubts := launches.program_doubts(runs):
+    if doubts := launch_results.program_doubts(runs):
         show_lines(ERROR, ["\n".join(doubts)], console)
         return WRONG_INPUT
     if failed:

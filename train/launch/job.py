@@ -12,7 +12,7 @@ from record import protocol
 from record.kit import ROOT
 from record.schema import NodeQuota
 from train.config import identity
-from train.config.machine import ContainerConfig
+from train.config.machine_config import ContainerConfig
 from train.config.schema import RunConfig
 from train.rank import environment, placement, process
 

@@ -31,9 +31,9 @@ from train.config.results import check_results
 from train.config.schema import Reproduced
 from train.launch import execute
 from train.launch.launchers.base import BatchLauncher, Machine
-from train.launch.plan import checks
-from train.launch.plan.make import Options, Plan, make
-from train.launch.plan.runs import Estimate, Run, estimate, remaining, runs_of
+from train.launch.plan import point_checks
+from train.launch.plan.make_plan import Options, Plan, make
+from train.launch.plan.planned_runs import Estimate, Run, estimate, remaining, runs_of
 from train.launch.screen import Terminal
 from train.launch.supervise.signals import Interrupted
 
@@ -135,7 +135,7 @@ def plan(part: ReportPart, overrides: Sequence[str], machine: Machine, force: bo
             return Planned(part, why_not="; ".join([*plan_here.left_out, *plan_here.too_large]))
         runs = runs_of(plan_here.points, plan_here.launcher)
         to_do, durations = remaining(runs, force)
-        checks.check_input([run.point for run in to_do], plan_here.launcher.hosts_apart)
+        point_checks.check_input([run.point for run in to_do], plan_here.launcher.hosts_apart)
     except ConfigError as error:
         return Planned(part, why_not=" ".join(str(error).split()))
     return Planned(part, plan_here, "", tuple(runs), len(to_do), estimate(to_do, durations))

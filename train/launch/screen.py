@@ -15,17 +15,17 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
-from common.commands import changed
 from common.printable import escaped, unescaped_output
+from common.typed_commands import changed
 from record import clock, progress
 from record.progress import Config, Follower, RunProgress, duration
 from record.recorded_config import has_batch
 from record.schema import RunRecord
 from train.config import program
 from train.launch import curve_table
-from train.launch.plan.launches import program_budget_s
+from train.launch.plan.launch_results import program_budget_s
+from train.launch.plan.planned_runs import Point, Run
 from train.launch.plan.queue import Queue
-from train.launch.plan.runs import Point, Run
 from train.launch.supervise.one_run import Watch
 
 READ_EVERY_S = 5.0  # reading takes time from the ranks that share the machine

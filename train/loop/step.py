@@ -9,7 +9,7 @@ import tensorflow as tf
 import tf_keras
 
 from record.recorded_config import scaled_learning_rate
-from train.config.training import OptimizerConfig as OptimizerSettings
+from train.config.training_config import OptimizerConfig as OptimizerSettings
 from train.distribution import Distribution
 
 TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]

@@ -25,7 +25,7 @@ from record.schema import Failure, Host, ProgramFacts
 from train.config.printed import RateError, printed_rate
 from train.config.program import filled
 from train.config.schema import RunConfig
-from train.program import facts, reading, values
+from train.program import program_facts, reading, values
 from train.program.child import Child
 from train.rank import environment, placement
 from train.rank.gpus import visible_gpu
@@ -108,15 +108,15 @@ def _run(
     cwd = Path(program.folder) if program.folder else folder
     # A container of Docker or Podman ends with its input, and so with this process.
     stdin = os.pipe()[0] if config.container.name in ("docker", "podman") else subprocess.DEVNULL
-    version = facts.first_line(container + fill(program.version), cwd, stdin) if program.version else ""
+    version = program_facts.first_line(container + fill(program.version), cwd, stdin) if program.version else ""
     started_at = time.time()
     started_s = max(0.0, started_at - float(os.environ.get(protocol.JOB_STARTED_AT, started_at)))
     for part in parts:
         part.add(phase="timed", phases_s={"start": started_s}, began_at=started_at)
     throttling, child = affinity.throttling(), Child(argv, cwd, log, program.until, program.until_s, stdin)
     try:
-        with facts.sampled_gpus(_gpus(config, hosts), config.measure.usage_period_s) as gpu_usages:
-            counters, began = facts.Counters(), time.perf_counter()
+        with program_facts.sampled_gpus(_gpus(config, hosts), config.measure.usage_period_s) as gpu_usages:
+            counters, began = program_facts.Counters(), time.perf_counter()
             status = child.wait()
             running_s = time.perf_counter() - began
             use, read_bytes, written_bytes = counters.since()
@@ -125,7 +125,7 @@ def _run(
         return failed(why, phase="start")
     for part in parts:
         part.add(phases_s={"timed": running_s})
-    digests = facts.digests(argv, cwd, started_at)
+    digests = program_facts.digests(argv, cwd, started_at)
     parts[0].add(
         program=ProgramFacts(
             fill(program.command), digests, version, child.libraries, status, use,

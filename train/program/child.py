@@ -12,7 +12,7 @@ from pathlib import Path
 
 from record import protocol
 from train.config.program import search_path
-from train.program.facts import mapped_libraries
+from train.program.program_facts import mapped_libraries
 from train.rank import placement, process
 
 _GRACE_S = 5.0  # less than the launcher's grace for this process

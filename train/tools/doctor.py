@@ -205,7 +205,7 @@ def _room(free_gib: float, needed_gib: float) -> str:
 def check_container(engine: str, device: str, image: str | None) -> Check:
     """Check whether the container engine is installed and has the image."""
     from train.config.checks import ConfigError
-    from train.config.machine import ContainerConfig, default_image
+    from train.config.machine_config import ContainerConfig, default_image
     from train.launch.start import containers
 
     name = image or default_image(engine, device, None)
@@ -303,11 +303,11 @@ def check_rank_memory(ranks: int) -> Check:
     import psutil
 
     from train.config.compose import load
-    from train.launch.plan import checks
+    from train.launch.plan import point_checks
 
     default = load([f"nodes={ranks}"])
-    shortage = checks.memory_shortage(default, psutil.virtual_memory().available)
-    each = checks.memory_per_rank_bytes(default) / 2**30
+    shortage = point_checks.memory_shortage(default, psutil.virtual_memory().available)
+    each = point_checks.memory_per_rank_bytes(default) / 2**30
     text = f"{each:.1f} GiB a rank of {default.model.name}, {default.batch_per_rank} image(s) a rank"
     return _check("memory", shortage is None, text, str(shortage), WARNING)
 

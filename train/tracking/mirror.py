@@ -24,7 +24,7 @@ from record.progress import Follower, launched_at
 from record.schema import RECORD_NAME, RunRecord, find, load
 from train.config.identity import rebuild, resolved
 from train.config.schema import RunConfig
-from train.config.tracking import TrackingConfig
+from train.config.tracking_config import TrackingConfig
 from train.tracking import wandb_runs
 
 _READ_EVERY_S = 2.0

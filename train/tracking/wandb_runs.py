@@ -23,7 +23,7 @@ from record.disturbance import run_selection
 from record.schema import PHASES, Epoch, RunRecord
 from record.summary import HasUsage, usage_by_second
 from train import predictions
-from train.config.tracking import TrackingConfig
+from train.config.tracking_config import TrackingConfig
 
 INIT_WITHIN_S = 30.0  # for the answer of a server
 _START_WITHIN_S = 300.0  # for wandb's own process, on busy cores

@@ -12,7 +12,7 @@ from train.config import identity
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash, learning_rate, point_name, rebuild, resolved, values
-from train.config.measure import LaunchPlan
+from train.config.measure_config import LaunchPlan
 from train.config.schema import RunConfig
 
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from train.config.training import AugmentationConfig
+from train.config.training_config import AugmentationConfig
 from train.input import image_ops
 from train.input.image_ops import DRAWS, augment, crop_window, draws
 

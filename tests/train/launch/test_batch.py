@@ -12,15 +12,15 @@ from rich.console import Console
 from record.kit import ROOT
 from tests.helpers import GOLDEN
 from tests.helpers.launches import make_plan
-from train.config.machine import LauncherConfig, SystemConfig
+from train.config.machine_config import LauncherConfig, SystemConfig
 from train.launch import batch
 from train.launch.batch import Submission
 from train.launch.job import make_job
 from train.launch.launchers.base import QueuedJob, clock
 from train.launch.launchers.slurm import Slurm
-from train.launch.plan import curves
-from train.launch.plan.make import Options
-from train.launch.plan.runs import Durations, Run, runs_of
+from train.launch.plan import curve_design
+from train.launch.plan.make_plan import Options
+from train.launch.plan.planned_runs import Durations, Run, runs_of
 
 WEAK = (
     *("experiment=weak_scaling", "nodes=2", "model=tiny", "launcher=slurm", "system=slurm"),
@@ -96,7 +96,7 @@ def test_the_cost_is_taken_from_records_or_named_as_assumed():
 def test_the_cost_says_how_long_nodes_wait():
     """Four nodes: in rounds of 1, 2, 4 and 4 nodes 5/4 wait on average; in single launches 3 and 2 wait."""
     plan = make_plan(*WEAK, "nodes=4", "measure.separate_launches=true")
-    nested = curves.design(plan.points, 48, hosts_apart=True)
+    nested = curve_design.design(plan.points, 48, hosts_apart=True)
     [job] = batch.jobs(runs_of([*nested.points, *nested.curves], plan.launcher), Durations(), Options(WEAK))
     durations = Durations({"tiny-rounds": [240.0], "tiny-nodes1": [36.0], "tiny-nodes2": [72.0]})
     assert batch.idle_node_s(job, durations) == (2 * 1.25 * 240, 3 * 36 + 2 * 72)

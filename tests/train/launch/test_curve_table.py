@@ -6,8 +6,8 @@ from rich.console import Console
 from tests.helpers.launched_curves import add, curve
 from tests.helpers.launches import plan_points
 from train.launch import curve_table
-from train.launch.plan import curves
-from train.launch.plan.launches import CurveState
+from train.launch.plan import curve_design
+from train.launch.plan.launch_results import CurveState
 
 
 @pytest.fixture
@@ -48,5 +48,5 @@ def test_in_a_log_a_launch_has_one_line_without_an_interval_of_one_launch(state)
 
 def test_a_sweep_of_anything_else_than_nodes_has_no_table(tmp_path):
     sweep = plan_points("experiment=batch_sweep", "model=tiny", f"results={tmp_path}", cores=2)
-    [point] = curves.design(sweep, cores=2).curves
+    [point] = curve_design.design(sweep, cores=2).curves
     assert curve_table.over_nodes(point) == []

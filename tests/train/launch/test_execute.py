@@ -4,7 +4,7 @@ from rich.console import Console
 from train.launch.execute import launch, show
 from train.launch.launchers.base import Machine
 from train.launch.launchers.local import Local
-from train.launch.plan.make import Options, make
+from train.launch.plan.make_plan import Options, make
 
 WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none", "launcher=local")
 

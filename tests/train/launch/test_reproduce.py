@@ -12,7 +12,7 @@ from train.config.checks import ConfigError, reported
 from train.config.schema import Reproduced
 from train.launch import reproduce
 from train.launch.launchers.base import Machine
-from train.launch.plan.make import Options
+from train.launch.plan.make_plan import Options
 from train.launch.reproduce import Estimate, Planned, ReportPart
 
 WEAK = ReportPart("weak_scaling", "Weak scaling", Reproduced("001", [5, 6]))
@@ -86,7 +86,7 @@ def test_what_cannot_run_here_has_its_reason(overrides, monkeypatch):
     def no_data(points, hosts_apart):
         raise ConfigError("dataset.data_dir=/none: no such folder;\n  see docs/data.md")
 
-    monkeypatch.setattr(reproduce.checks, "check_input", no_data)
+    monkeypatch.setattr(reproduce.point_checks, "check_input", no_data)
     assert plan(overrides).why_not == "dataset.data_dir=/none: no such folder; see docs/data.md"
 
 

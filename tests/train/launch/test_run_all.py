@@ -14,9 +14,9 @@ from tests.helpers.launches import make_plan
 from tests.helpers.written_ranks import WrittenRanks
 from train.config.checks import ConfigError
 from train.launch import execute, screen
-from train.launch.plan import curves
+from train.launch.plan import curve_design
+from train.launch.plan.planned_runs import Run, runs_of
 from train.launch.plan.queue import RoundsBudget
-from train.launch.plan.runs import Run, runs_of
 from train.launch.supervise import one_run
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -31,7 +31,7 @@ def runs(tmp_path: Path) -> list[Run]:
 
 
 def curve() -> Run:
-    return curves.design(make_plan(*WEAK).points, cores=2).curves[0]
+    return curve_design.design(make_plan(*WEAK).points, cores=2).curves[0]
 
 
 def run_all(runs: list[Run], force: bool = False) -> list[str]:

@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 
 from record.protocol import EarlierLaunch, RoundsTask
+from record.recorded_config import RankGroup, RoundArm
 from record.schema import CoreUse, Window
 from tests.helpers.configs import with_values
 from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.run_records import make_record
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.measure import LaunchPlan, RankGroup, RoundArm
+from train.config.measure_config import LaunchPlan
 from train.loop import NotFinite, rounds
 from train.rank.phases import PhaseClock
 

@@ -1,10 +1,11 @@
 import pytest
 
+from record.recorded_config import RankGroup, RoundArm
 from tests.helpers.configs import with_values
 from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.lazy import Lazy
 from train.config.compose import load
-from train.config.measure import LaunchPlan, RankGroup, RoundArm
+from train.config.measure_config import LaunchPlan
 from train.loop import rounds
 from train.models import build
 

@@ -8,7 +8,7 @@ from record.schema import Host, HostState
 from tests.helpers.configs import with_values
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.measure import LaunchPlan
+from train.config.measure_config import LaunchPlan
 from train.rank import roll_call
 from train.rank.roll_call import Details, Expected, Present, hosts_of_step, misplaced
 

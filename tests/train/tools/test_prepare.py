@@ -1,4 +1,4 @@
-"""Checks before the ranks start. plan/test_checks.py tests that the launcher runs them."""
+"""Checks before the ranks start. plan/test_point_checks.py tests that the launcher runs them."""
 
 import pytest
 

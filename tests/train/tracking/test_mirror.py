@@ -211,7 +211,7 @@ def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path):
     path = save_record(tmp_path, run_record())
     program = (
         "import sys; from pathlib import Path; from train.tracking.mirror import mirror_records;"
-        "from train.config.tracking import TrackingConfig; none = TrackingConfig('none', 'p', None, False);"
+        "from train.config.tracking_config import TrackingConfig; none = TrackingConfig('none', 'p', None, False);"
         f"print(mirror_records([Path({str(path)!r})], none), 'wandb' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -28,11 +28,11 @@ from record.schema import NodeQuota
 from train.config import program
 from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
-from train.config.machine import SystemConfig
+from train.config.machine_config import SystemConfig
 from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job
 from train.launch.launchers import hosts
-from train.launch.start import commands, gloo_output, mpi_output, site_setup
+from train.launch.start import gloo_output, mpi_output, site_setup, start_commands
 from train.rank import gpus, host, placement
 
 _SSH_FAILED = 255  # the exit status if ssh itself fails; else it is that of the command
@@ -184,11 +184,11 @@ class Launcher:
 
         By default it is Horovod's Gloo launcher or mpirun, over ssh if the nodes are separate hosts.
         """
-        return commands.across_hosts(job) if self.hosts_apart else commands.on_this_machine(job)
+        return start_commands.across_hosts(job) if self.hosts_apart else start_commands.on_this_machine(job)
 
     def launch_command(self, job: Job) -> list[str]:
         """Return the command that is started here: that of all ranks, or the one that starts a user's program once."""
-        return commands.on_this_machine(job) if job.program else self.command(job)
+        return start_commands.on_this_machine(job) if job.program else self.command(job)
 
     # ---- supervise ----
 

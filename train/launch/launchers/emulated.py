@@ -16,14 +16,14 @@ from record.recorded_config import ASYNCHRONOUS, TOWERS
 from record.schema import NodeQuota
 from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
-from train.config.distribution import BACKENDS
+from train.config.distribution_config import BACKENDS
 from train.config.schema import RunConfig
 from train.launch import cgroups, networks
 from train.launch.cgroups import Groups, QuotaMethod
 from train.launch.job import Job, Nodes
 from train.launch.launchers.base import Machine
 from train.launch.launchers.local import Local
-from train.launch.start import commands
+from train.launch.start import start_commands
 from train.rank import placement
 
 
@@ -144,7 +144,7 @@ class Emulated(Local):
         if job.separate_networks:
             return in_networks(job, networks.own_name())
         method = quota_method()
-        return [*(method.prefix if isinstance(method, QuotaMethod) else ()), *commands.on_this_machine(job)]
+        return [*(method.prefix if isinstance(method, QuotaMethod) else ()), *start_commands.on_this_machine(job)]
 
     @contextmanager
     def watching(self, job: Job) -> Iterator[QuotaEnforcer]:
@@ -168,7 +168,7 @@ def in_networks(job: Job, name: str) -> list[str]:
     Horovod's launcher runs on the switch. A rank enters the network of its node before anything else: only its
     environment says which rank it is.
     """
-    starter = commands.gloo(job, job.argv[0], networks.INTERFACE)
+    starter = start_commands.gloo(job, job.argv[0], networks.INTERFACE)
     enter = f'exec ip netns exec "$0$((HOROVOD_RANK / {job.nodes.ranks_per_node}))" "$@"'
     on_switch = ["ip", "netns", "exec", networks.switch(name)]
     return [*on_switch, *starter, "sh", "-c", enter, networks.node(name, ""), *job.argv]

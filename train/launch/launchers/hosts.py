@@ -28,7 +28,7 @@ from common.printable import escaped
 from common.programs import finished
 from record.kit import ROOT
 from train.config.checks import ConfigError
-from train.launch.start.commands import ssh_command
+from train.launch.start.start_commands import ssh_command
 from train.rank import environment, gpus
 from train.rank import host as machine
 from train.rank.host import folded, hosts_by_text

@@ -9,7 +9,7 @@ from pathlib import Path
 from train.config.checks import ConfigError
 from train.launch.job import Job
 from train.launch.launchers.base import AvailableNodes, BatchJob, BatchLauncher, QueuedJob, clock
-from train.launch.start import commands
+from train.launch.start import start_commands
 
 # What srun prints of a rank that ended first, of a node that Slurm gives up, and of a job or step that it ends.
 _ENDED = re.compile(r"srun: error: \S+: task (?P<rank>\d+): (?:Exited with exit code (?P<code>\d+)|(?P<text>[A-Z].*))")
@@ -106,7 +106,7 @@ class Slurm(BatchLauncher):
             command += [f"--gpus-per-node={nodes.gpus_per_node}"]
         command += [f"--mpi={job.exchange.srun_mpi if job.exchange.controller == 'mpi' else 'none'}"]
         # Without --kill-on-bad-exit the others would wait for a rank that died; the ranks bind themselves to cores.
-        return [*command, "--kill-on-bad-exit=1", "--cpu-bind=none", "--label", *commands.rank(job)]
+        return [*command, "--kill-on-bad-exit=1", "--cpu-bind=none", "--label", *start_commands.rank(job)]
 
     def first_to_end(self, output: str) -> tuple[int, int] | None:
         """Return the rank that srun names first, and its exit status; else as mpirun does, of a user's program."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from train.config.checks import ConfigError
-from train.config.machine import check_hosts
+from train.config.machine_config import check_hosts
 from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI
 from train.launch.launchers import hosts

@@ -17,9 +17,9 @@ from record.disturbance import run_selection
 from record.progress import duration
 from record.protocol import EarlierLaunch, RoundsTask
 from record.schema import PHASES, RunRecord
-from train.launch.plan import launches
-from train.launch.plan.launches import CurveState, Shortfall
-from train.launch.plan.runs import Run, estimate, other_code, remaining
+from train.launch.plan import launch_results
+from train.launch.plan.launch_results import CurveState, Shortfall
+from train.launch.plan.planned_runs import Run, estimate, other_code, remaining
 
 _ASSUMED_S = 30.0  # the fixed cost of a launch, before any is measured
 _ENOUGH_ROUNDS = 17  # of a launch: more would narrow the interval less than another launch
@@ -163,7 +163,7 @@ class CurveLaunches:
     def __init__(self, planned: Sequence[Run], force: bool) -> None:
         """Load earlier records; with `force` they do not count."""
         self._last = {run.home: run for run in planned if run.point.config.launch.rounds}
-        self._all = {home: launches.curve_records(home) for home in self._last}
+        self._all = {home: launch_results.curve_records(home) for home in self._last}
         self._counting: dict[Path, list[RunRecord]] = {home: [] for home in self._last}
         for home in [] if force else self._last:
             newest = {record.repeat: record for record in sorted(self._all[home], key=lambda r: r.generation)}
@@ -189,12 +189,12 @@ class CurveLaunches:
 
     def result(self, run: Run) -> str:
         """Return the result of the curve of a run, as text."""
-        return launches.result(run, self.records(run))
+        return launch_results.result(run, self.records(run))
 
     def shortfalls(self) -> list[Shortfall]:
         """Return the curves that are less precise than asked for."""
         measured = [run for run in self._last.values() if self.records(run)]
-        shortfalls = (launches.shortfall(run, self.records(run)) for run in measured)
+        shortfalls = (launch_results.shortfall(run, self.records(run)) for run in measured)
         return [shortfall for shortfall in shortfalls if shortfall]
 
     def next_launches(self, budget: Budget) -> list[Run]:
@@ -206,7 +206,7 @@ class CurveLaunches:
                 continue
             more = Run(last.point, last.repeat + 1)
             speedups = rounds.point_speedups(records)
-            precise = launches.is_precise(speedups, settings.precision_fraction, launches.STOP_LEVEL)
+            precise = launch_results.is_precise(speedups, settings.precision_fraction, launch_results.STOP_LEVEL)
             if not precise and budget.is_enough_for(*runs, more):
                 runs.append(more)
         self._last |= {run.home: run for run in runs}
@@ -253,7 +253,7 @@ class Queue:
     def _more_launches(self) -> list[Run]:
         """Return further launches of what is not precise yet, as far as there is time."""
         curves = self._curves.next_launches(self._budget) if self._budget else []
-        return curves or launches.more_program_launches(self._planned)
+        return curves or launch_results.more_program_launches(self._planned)
 
     def __iter__(self) -> Iterator[Run]:
         """Yield the runs in order, also those that are added meanwhile, until what a program prints is in doubt."""
@@ -266,7 +266,7 @@ class Queue:
     @property
     def doubts(self) -> list[str]:
         """Return what the running times do not confirm of the number of a user's program, as lines."""
-        return launches.program_doubts(self._planned)
+        return launch_results.program_doubts(self._planned)
 
     @property
     def later(self) -> list[Run]:
@@ -304,7 +304,7 @@ class Queue:
         """Return why a run is skipped: its arm is slower, or no time is left; "" if it is not."""
         if run.point.config.program and any(failed.startswith(f"{run.point.name} r") for failed in self.failed):
             return "an earlier launch of it failed, and another would fail alike"
-        if slower := launches.slower_by(run, self._planned):
+        if slower := launch_results.slower_by(run, self._planned):
             return f"{run.point.name} is significantly slower, by about {100 * slower:.0f} %"
         if self._budget is None or run.repeat == 0 or self._budget.is_enough_for(run):
             return ""
@@ -341,18 +341,18 @@ class Queue:
         A user's program has a result after its last launch.
         """
         if run.point.config.program:
-            return "" if self.later or self.doubts else launches.program_result(self._planned)
+            return "" if self.later or self.doubts else launch_results.program_result(self._planned)
         return self._curves.result(run) if _in_rounds(run) else ""
 
     def shortfalls(self) -> list[Shortfall]:
         """Return the results that are less precise than asked for."""
         if self._planned[0].point.config.program:
-            return [short] if not self.doubts and (short := launches.program_shortfall(self._planned)) else []
+            return [short] if not self.doubts and (short := launch_results.program_shortfall(self._planned)) else []
         return self._curves.shortfalls()
 
     def sufficient_s(self, shortfalls: Sequence[Shortfall]) -> int:
         """Return the budget with which the command would remove these shortfalls, in s: whole minutes."""
-        spent_s = sum(launch.job_s for launch in launches.program_launches(self._planned))
+        spent_s = sum(launch.job_s for launch in launch_results.program_launches(self._planned))
         if self._budget:
             spent_s = self._budget.given_s - self._budget.left_s
         return 60 * math.ceil((spent_s + sum(short.more_s for short in shortfalls)) / 60)

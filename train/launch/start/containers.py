@@ -20,7 +20,7 @@ from common.programs import finished
 from record.kit import ROOT
 from record.run_files import digest
 from train.config.checks import ConfigError, check
-from train.config.machine import ContainerConfig, default_image
+from train.config.machine_config import ContainerConfig, default_image
 from train.config.schema import RunConfig
 from train.launch.job import MPICH, OPEN_MPI, Shared
 

@@ -11,7 +11,7 @@ from horovod.runner import gloo_run
 from horovod.runner.common.util import hosts, secret, settings, timeout
 from horovod.runner.util import network, remote
 
-from train.launch.start.commands import ssh_prefix
+from train.launch.start.start_commands import ssh_prefix
 from train.rank import placement, process
 from train.transport import rendezvous
 

@@ -28,9 +28,9 @@ from train.config.identity import config_hash, learning_rate, resolved, values
 from train.config.schema import RunConfig
 from train.launch.job import Job, JobOutcome, make_job
 from train.launch.launchers.base import Launcher, Limiter
-from train.launch.plan import checks
+from train.launch.plan import point_checks
+from train.launch.plan.planned_runs import Point, Run
 from train.launch.plan.queue import RoundsBudget
-from train.launch.plan.runs import Point, Run
 from train.launch.start import containers, init, mpi_output
 from train.launch.supervise import failure, presence
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
@@ -190,7 +190,7 @@ def cores_shared(config: RunConfig, hosts_apart: bool, ranks: Sequence[parts.Ran
     """Return whether ranks competed for cores, of this machine or of the hosts of their parts."""
     if hosts_apart:
         return placement.shared_on_a_host((part.host, part.cores, part.workers) for part in ranks)
-    return checks.shares_cores(config, affinity.usable_cores())
+    return point_checks.shares_cores(config, affinity.usable_cores())
 
 
 def save(

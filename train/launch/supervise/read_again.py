@@ -15,7 +15,7 @@ from train.config.checks import ConfigError
 from train.config.identity import resolved, values
 from train.config.printed import RateError, Reading, printed_rate
 from train.config.schema import RunConfig
-from train.launch.plan.runs import Point, Run
+from train.launch.plan.planned_runs import Point, Run
 from train.launch.supervise.one_run import commands, save
 from train.program import reading
 

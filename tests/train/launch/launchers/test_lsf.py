@@ -11,8 +11,8 @@ from train.launch import batch
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import AvailableNodes, QueuedJob
 from train.launch.launchers.lsf import Lsf
-from train.launch.plan.make import Options
-from train.launch.plan.runs import runs_of
+from train.launch.plan.make_plan import Options
+from train.launch.plan.planned_runs import runs_of
 
 LSF = LAUNCHERS["lsf"]
 HOSTS = [("ok", "48", "4"), ("closed_Excl", "64", "-"), ("unavail", "2", "-"), ("ok", "-", "-")]

@@ -11,8 +11,8 @@ from train.launch import batch, status
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import AvailableNodes, QueuedJob
 from train.launch.launchers.pbs import Pbs
-from train.launch.plan.make import Options
-from train.launch.plan.runs import runs_of
+from train.launch.plan.make_plan import Options
+from train.launch.plan.planned_runs import runs_of
 
 PBS = LAUNCHERS["pbs"]
 JOBS = {"Jobs": {"12.head": {"job_state": "Q", "comment": "Not Running: no node"}, "13.head": {"job_state": "R"}}}

@@ -13,9 +13,9 @@ from train.launch.job import make_job
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import AvailableNodes, QueuedJob
 from train.launch.launchers.slurm import Slurm
-from train.launch.plan import checks
-from train.launch.plan.make import Options
-from train.launch.plan.runs import Durations, runs_of
+from train.launch.plan import point_checks
+from train.launch.plan.make_plan import Options
+from train.launch.plan.planned_runs import Durations, runs_of
 
 SLURM = LAUNCHERS["slurm"]
 SINFO = "compute*|48|2|12|16|1-infinite|(null)\ncompute*|56+|2+|14+|4|1-infinite|(null)\ndebug|4|1|2|1|1-1|gpu:1"
@@ -96,7 +96,7 @@ def test_on_gpus_a_node_has_a_rank_for_each_of_them_unless_the_user_says_otherwi
     [planned] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(overrides))
     assert f"#SBATCH --gpus-per-node={ranks_per_node}" in plan.launcher.script(planned.job)
     with pytest.raises(ConfigError, match=r"needs 5 GPUs; a node has \d\. Use fewer ranks_per_node, or device=cpu"):
-        checks.check_points(make_plan(*overrides, "ranks_per_node=5").points, plan.launcher)
+        point_checks.check_points(make_plan(*overrides, "ranks_per_node=5").points, plan.launcher)
 
 
 def test_only_the_batch_script_marks_an_allocation():

@@ -9,8 +9,8 @@ from record.protocol import RoundsTask
 from record.schema import Window
 from tests.helpers.launched_curves import add, curve
 from tests.helpers.run_records import make_record
+from train.launch.plan.planned_runs import Run
 from train.launch.plan.queue import Budget, Cost, CurveLaunches, Queue, RoundsBudget, earlier_launch, launch_cost
-from train.launch.plan.runs import Run
 
 ALIKE = [1.6] * 4
 DIFFER = ([1.4] * 3, [1.6] * 3, [1.8] * 3)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers import GOLDEN
 from train.config.checks import ConfigError
-from train.config.machine import ContainerConfig
+from train.config.machine_config import ContainerConfig
 from train.launch.job import Shared
 from train.launch.start.containers import wrap
 

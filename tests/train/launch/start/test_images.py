@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from train.config.checks import ConfigError
-from train.config.machine import ContainerConfig
+from train.config.machine_config import ContainerConfig
 from train.launch.job import MPICH, OPEN_MPI
 from train.launch.launchers import LAUNCHERS
 from train.launch.start import containers

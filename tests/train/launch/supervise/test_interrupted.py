@@ -12,7 +12,7 @@ from record import protocol
 from tests.helpers import ROOT
 from tests.helpers.kit import records, wait_for
 from tests.helpers.launches import make_plan
-from train.launch.plan.runs import Run
+from train.launch.plan.planned_runs import Run
 from train.launch.supervise.interrupted import record_interrupted
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ LAUNCH = """
 import sys
 from tests.helpers.launches import make_plan
 from tests.helpers.written_ranks import WrittenRanks
-from train.launch.plan.runs import Run
+from train.launch.plan.planned_runs import Run
 from train.launch.supervise import one_run
 one_run.measure(Run(make_plan(*sys.argv[1:]).points[-1], 0), WrittenRanks(endless=True))
 """

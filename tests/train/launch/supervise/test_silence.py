@@ -5,7 +5,7 @@ No test measures the time itself. Ranks that still start get longer.
 
 import pytest
 
-from train.launch.start.commands import SSH_OPTIONS
+from train.launch.start.start_commands import SSH_OPTIONS
 from train.launch.supervise import one_run
 from train.transport import connections
 

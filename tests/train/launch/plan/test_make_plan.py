@@ -9,7 +9,7 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash
 from train.launch.launchers.base import Machine
-from train.launch.plan.make import expand, make
+from train.launch.plan.make_plan import expand, make
 
 
 def names(*overrides: str, cores: int = 2) -> list[str]:
@@ -252,7 +252,7 @@ def test_where_nodes_are_not_emulated(overrides, cores, no_quotas):
 
 
 def test_the_network_sweep_measures_its_controls_once():
-    """Its arms, as one launch measures them: test_curves.py."""
+    """Its arms, as one launch measures them: test_curve_design.py."""
     points = plan_points("experiment=network_sweep", "model=alexnet_67", no_quotas=None)
     assert [point.name.removeprefix("alexnet-link_mbit_per_s") for point in points] == [
         "100-with-allreduce", "null-without-allreduce", "null-one-node", "300-with-allreduce", "1000-with-allreduce",

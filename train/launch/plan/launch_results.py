@@ -20,8 +20,8 @@ from record.disturbance import run_selection, selection_text
 from record.intervals import Turn
 from record.progress import duration
 from record.schema import RECORD_NAME, RunRecord, load
-from train.config.measure import MeasureConfig
-from train.launch.plan.runs import Point, Run
+from train.config.measure_config import MeasureConfig
+from train.launch.plan.planned_runs import Point, Run
 
 Speedups = Mapping[str, Number | None]
 

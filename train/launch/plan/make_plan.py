@@ -13,8 +13,8 @@ from train.config.identity import config_hash, point_name, swept_values
 from train.config.schema import RunConfig
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Launcher, Machine
-from train.launch.plan import checks, curves
-from train.launch.plan.runs import Point, differing_keys, with_bases
+from train.launch.plan import curve_design, point_checks
+from train.launch.plan.planned_runs import Point, differing_keys, with_bases
 from train.rank import placement
 
 _NO_EXCHANGE = "distribution.allreduce=false"
@@ -199,15 +199,15 @@ def make(overrides: Sequence[str], machine: Machine, only: str | None = None) ->
     Raises ConfigError, also if a point needs a GPU or a host that is missing.
     """
     plan = expand(overrides, machine)
-    launcher, large = plan.launcher, checks.too_large(plan.points, plan.launcher)
+    launcher, large = plan.launcher, point_checks.too_large(plan.points, plan.launcher)
     fitting = tuple(point for point in plan.points if point.name not in large)
     too_large = tuple(f"{name}: {why}" for name, why in large.items())
     plan = replace(plan, points=fitting, spanned=len(fitting), too_large=too_large)
     if not fitting:
         return plan
     # Points that can share a launch are measured in rounds.
-    design = curves.design(
-        fitting, plan.machine.cores, launcher.hosts_apart, lambda curve: not checks.too_large([curve], launcher)
+    design = curve_design.design(
+        fitting, plan.machine.cores, launcher.hosts_apart, lambda curve: not point_checks.too_large([curve], launcher)
     )
     points = (*design.points, *design.curves)
     names = [point.name for point in points]
@@ -215,5 +215,5 @@ def make(overrides: Sequence[str], machine: Machine, only: str | None = None) ->
     if unknown := [name for name in chosen if name not in names]:
         raise ConfigError(f"--only {','.join(unknown)}: no such point; allowed are {', '.join(names)}")
     measured = tuple(point for point in points if point.name in chosen)
-    checks.check_points(measured, launcher)
+    point_checks.check_points(measured, launcher)
     return replace(plan, points=measured, without_rounds=design.reasons)

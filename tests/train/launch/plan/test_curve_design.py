@@ -1,17 +1,17 @@
 import pytest
 
 from tests.helpers.launches import plan_points
-from train.launch.plan import curves
+from train.launch.plan import curve_design
 
 WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2")
 
 
 def planned(*overrides: str, cores: int = 4):
-    return curves.design(plan_points(*overrides, cores=cores), cores)
+    return curve_design.design(plan_points(*overrides, cores=cores), cores)
 
 
 def emulated(*overrides: str):
-    return curves.design(plan_points("model=tiny", "launcher=emulated", *overrides, no_quotas=None), 2)
+    return curve_design.design(plan_points("model=tiny", "launcher=emulated", *overrides, no_quotas=None), 2)
 
 
 def arms(curve) -> list[str]:
@@ -81,7 +81,7 @@ def test_the_points_of_a_model_share_a_launch_and_keep_a_separate_one_on_request
 )
 def test_what_cannot_share_a_launch_is_measured_in_separate_launches(overrides, reason):
     points = plan_points(*overrides, "model=tiny", "nodes=2", cores=4)
-    plan = curves.design(points, cores=4)
+    plan = curve_design.design(points, cores=4)
     assert (plan.curves, list(plan.points)) == ((), points)
     assert reason in plan.reasons[0]
 
@@ -113,12 +113,12 @@ def test_emulated_nodes_whose_horovod_cannot_join_again_are_measured_in_launches
 
 def test_points_that_differ_in_what_no_curve_can_stay_as_they_are_without_a_reason():
     points = plan_points("experiment=fixed_work", "model=tiny", cores=4)  # the steps shrink with the nodes
-    assert curves.design(points, cores=4) == curves.Design(tuple(points), (), ())
+    assert curve_design.design(points, cores=4) == curve_design.Design(tuple(points), (), ())
 
 
 def test_precision_and_budget_make_no_other_curve():
     changes = ("seed=0", "measure.precision_fraction=0.01", "measure.controls=none")
-    first, same, different = (curves.config_hash(planned(*WEAK, change).curves[0].config) for change in changes)
+    first, same, different = (curve_design.config_hash(planned(*WEAK, change).curves[0].config) for change in changes)
     assert first == same != different
 
 
@@ -154,14 +154,14 @@ def test_arms_with_and_without_horovod_measure_at_once_and_other_arms_share_a_pr
 @pytest.mark.parametrize(("hosts_apart", "fits", "reason"), [(True, True, "on one machine"), (False, False, "memory")])
 def test_rank_groups_need_one_machine_and_its_memory(hosts_apart, fits, reason):
     points = plan_points("experiment=ranks_threads", "model=tiny", cores=2)
-    plan = curves.design(points, 2, hosts_apart, lambda curve: fits)
+    plan = curve_design.design(points, 2, hosts_apart, lambda curve: fits)
     assert (list(plan.points), plan.curves) == (points, ())
     assert reason in plan.reasons[0]
 
 
 def test_a_sweep_over_link_rates_shares_a_launch_with_its_controls():
     points = plan_points("experiment=network_sweep", "model=tiny", "system.link_mbit_per_s=100,null", no_quotas=None)
-    [curve] = curves.design(points, cores=2).curves
+    [curve] = curve_design.design(points, cores=2).curves
     assert [
         (arm.arm, arm.role, arm.nodes, arm.allreduce, arm.link_mbit_per_s) for arm in curve.config.launch.rounds
     ] == [

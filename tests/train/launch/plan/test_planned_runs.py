@@ -2,8 +2,8 @@ import pytest
 
 from record.schema import PlanPosition
 from tests.helpers.launches import make_plan, plan_points
-from train.launch.plan import curves
-from train.launch.plan.runs import Durations, Estimate, Run, differing_keys, estimate, runs_of
+from train.launch.plan import curve_design
+from train.launch.plan.planned_runs import Durations, Estimate, Run, differing_keys, estimate, runs_of
 
 WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=1,2,3,4", "measure.repeats=3")
 
@@ -26,7 +26,7 @@ def test_every_repeat_has_all_points_in_an_order_drawn_from_the_seed():
 
 def test_curves_take_turns_and_come_before_single_points():
     plan = make_plan("experiment=weak_scaling", "model=tiny,resnet50", "nodes=2", "measure.separate_launches=true")
-    nested = curves.design(plan.points, 2)
+    nested = curve_design.design(plan.points, 2)
     ordered = runs_of([*nested.points, *nested.curves], plan.launcher)
     names = [run.point.name for run in ordered]
     assert [set(names[first : first + 2]) for first in (0, 4, 6)] == [{"tiny-rounds", "resnet50-rounds"}] * 3
@@ -50,7 +50,7 @@ def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
     assert [estimate([run], durations) for run in (first, second)] == [Estimate(70.0)] * 2
     assert estimate([first, second], durations).text() == "about 2 min"
     plan = make_plan("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.separate_launches=true")
-    nested = curves.design(plan.points, 2)
+    nested = curve_design.design(plan.points, 2)
     single, in_rounds = (runs_of(points, plan.launcher)[0] for points in (nested.points, nested.curves))
     durations = Durations()
     assert estimate([in_rounds], durations) == Estimate(160 / 3)  # its share of the budget of the curve

@@ -6,10 +6,10 @@ import pytest
 from record.run_files import ROOT
 from tests.helpers import GOLDEN
 from tests.helpers.launches import job
-from train.config.machine import ContainerConfig
+from train.config.machine_config import ContainerConfig
 from train.launch.job import MPICH, Exchange, Nodes, Shared
 from train.launch.launchers.emulated import in_networks
-from train.launch.start.commands import across_hosts, on_this_machine, ssh_command, ssh_prefix
+from train.launch.start.start_commands import across_hosts, on_this_machine, ssh_command, ssh_prefix
 
 MPICH_JOB = replace(job(nodes=1, ranks_per_node=2), exchange=Exchange("mpi", mpirun=MPICH), env={})
 IN_PODMAN = replace(

@@ -18,7 +18,7 @@ from train.config.checks import ConfigError
 from train.config.program import filled, search_path
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher, Machine
-from train.launch.plan.runs import Point
+from train.launch.plan.planned_runs import Point
 from train.program import values
 from train.rank import host, placement
 from train.rank.process import is_launcher_variable

@@ -8,8 +8,8 @@ from tests.helpers.launches import make_plan, plan_points
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.launch.launchers.base import Gpus, Machine
-from train.launch.plan import checks
-from train.launch.plan.runs import Point
+from train.launch.plan import point_checks
+from train.launch.plan.planned_runs import Point
 
 WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2")
 
@@ -17,56 +17,58 @@ WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2")
 def test_too_little_memory_is_reported_with_the_estimate():
     config = load(["model.parameters=1000000", "model.activation_bytes_per_image=2000000", "batch_per_rank=3"])
     # 580 MB for the process, 7 x 4 MB for the weights, 3 x 2 MB for the images
-    assert checks.memory_per_rank_bytes(config) == 614_000_000
+    assert point_checks.memory_per_rank_bytes(config) == 614_000_000
     config = load(["model=vgg16", "nodes=8", "batch_per_rank=1"])
-    assert checks.memory_shortage(config, 10**12) is None
+    assert point_checks.memory_shortage(config, 10**12) is None
     # 138 million parameters are 0.52 GiB in fp32: seven copies, the process and the activations are above 4 GiB.
-    on_machine = checks.memory_shortage(config, 4 * 2**30)
+    on_machine = point_checks.memory_shortage(config, 4 * 2**30)
     assert re.match(r"8 ranks of about 4\.\d GiB need 3\d\.\d GiB; this machine has 4\.0 GiB free\.", on_machine)
-    assert checks.memory_shortage(config, 5 * 2**30, hosts_apart=True) is None
-    on_hosts = checks.memory_shortage(config, 2**30, hosts_apart=True)
+    assert point_checks.memory_shortage(config, 5 * 2**30, hosts_apart=True) is None
+    on_hosts = point_checks.memory_shortage(config, 2**30, hosts_apart=True)
     assert re.match(r"1 ranks of about .* a host has 1\.0 GiB free\. Take fewer ranks_per_node", on_hosts)
 
 
 def test_too_few_gpus_are_an_error(monkeypatch):
     plan = make_plan(*WEAK, "device=gpu")
     monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 2, "NVIDIA's driver shows")])
-    checks.check_points(plan.points, plan.launcher)
+    point_checks.check_points(plan.points, plan.launcher)
     monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 1, "NVIDIA's driver shows")])
     with pytest.raises(ConfigError, match="device=gpu: tiny-nodes2 needs 2 GPUs; NVIDIA's driver shows 1"):
-        checks.check_points(plan.points, plan.launcher)
+        point_checks.check_points(plan.points, plan.launcher)
 
 
 def test_shared_cores_are_warned_of(monkeypatch):
-    monkeypatch.setattr(checks.affinity, "usable_cores", lambda: [0, 1])
+    monkeypatch.setattr(point_checks.affinity, "usable_cores", lambda: [0, 1])
     points = plan_points(*WEAK, "nodes=4")
-    (warning,) = checks.shared_core_warnings(points, Machine(2))
+    (warning,) = point_checks.shared_core_warnings(points, Machine(2))
     assert warning.startswith("2 cores are too few for tiny-nodes4:")
-    assert checks.shared_core_warnings(points[:2], Machine(2)) == []
-    (warning,) = checks.shared_core_warnings(points, Machine(2, "no control groups here"))
+    assert point_checks.shared_core_warnings(points[:2], Machine(2)) == []
+    (warning,) = point_checks.shared_core_warnings(points, Machine(2, "no control groups here"))
     assert warning.endswith("are not available here: no control groups here")
-    assert checks.shared_core_warnings(plan_points(*WEAK, "nodes=8", no_quotas=None), Machine(2)) == []  # emulated
+    assert (
+        point_checks.shared_core_warnings(plan_points(*WEAK, "nodes=8", no_quotas=None), Machine(2)) == []
+    )  # emulated
 
 
 def test_variables_that_are_set_are_warned_of():
     replaced = {"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CYCLE_TIME": "5", "HOROVOD_GLOO_IFACE": "eth1"}
     others = {"TF_ENABLE_ONEDNN_OPTS": "0", "HOROVOD_RANK": "1", "LD_PRELOAD": "/tmp/other.so"}
-    first, second = checks.variable_warnings(replaced | others)
+    first, second = point_checks.variable_warnings(replaced | others)
     assert first.startswith(f"{', '.join(replaced)}: set in your environment")
     assert first.endswith("decides: distribution.controller, distribution.cycle_time_ms, launcher.interface")
     assert second.startswith("TF_ENABLE_ONEDNN_OPTS=0, LD_PRELOAD=/tmp/other.so: set in your environment.")
-    assert checks.variable_warnings({"SLURM_JOB_ID": "1"}) == []
+    assert point_checks.variable_warnings({"SLURM_JOB_ID": "1"}) == []
 
 
 def test_a_precision_that_the_processor_emulates_is_warned_of_with_what_it_lacks():
     points = plan_points(*WEAK, "precision=bf16")
-    [output] = checks.emulated_precision(points, {"a": ["avx2", "fma"], "b": ["amx_bf16"], "c": ["avx2"]})
+    [output] = point_checks.emulated_precision(points, {"a": ["avx2", "fma"], "b": ["amx_bf16"], "c": ["avx2"]})
     assert "precision=bf16 is emulated on a, c" in output
     assert "neither AVX512_BF16 nor AMX_BF16" in output
     assert "tiny-nodes1, tiny-nodes2" in output
-    assert checks.emulated_precision(points, {"a": ["avx2", "amx_bf16"]}) == []
-    assert checks.emulated_precision(points, {}) == []  # not known beforehand
-    assert checks.emulated_precision(plan_points(*WEAK), {"a": ["avx2"]}) == []
+    assert point_checks.emulated_precision(points, {"a": ["avx2", "amx_bf16"]}) == []
+    assert point_checks.emulated_precision(points, {}) == []  # not known beforehand
+    assert point_checks.emulated_precision(plan_points(*WEAK), {"a": ["avx2"]}) == []
 
 
 def points(folder: Path, *more: str) -> list[Point]:
@@ -75,14 +77,16 @@ def points(folder: Path, *more: str) -> list[Point]:
 
 
 def test_points_that_read_the_same_are_checked_once_at_the_largest_global_batch(tmp_path):
-    configs = [point.config for point in checks.points_to_check(points(tmp_path, "dataset.on_damaged=skip,error"))]
+    configs = [
+        point.config for point in point_checks.points_to_check(points(tmp_path, "dataset.on_damaged=skip,error"))
+    ]
     assert [(config.dataset.on_damaged, config.global_batch) for config in configs] == [("skip", 6), ("error", 6)]
-    assert checks.points_to_check(plan_points(*WEAK)) == []  # synthetic data and fresh weights
+    assert point_checks.points_to_check(plan_points(*WEAK)) == []  # synthetic data and fresh weights
 
 
 def test_data_on_other_hosts_is_left_to_the_ranks(tmp_path):
     point, *_ = points(tmp_path / "far")
-    [output] = checks.check_input([point], hosts_apart=True)
+    [output] = point_checks.check_input([point], hosts_apart=True)
     assert output.startswith(f"{point.name}: data and weights are checked by the ranks")
     assert output.endswith(f"dataset.data_dir={tmp_path}/far is not on this machine")
 
@@ -110,16 +114,16 @@ def test_an_input_that_would_fail_is_reported(tmp_path, monkeypatch, program, st
     """Its description is that of tests/train/tools/test_prepare.py."""
     monkeypatch.setattr(sys, "executable", str(program("python", "\n".join(lines), status)))
     with pytest.raises(ConfigError) as error:
-        checks.check_input(points(tmp_path), hosts_apart=False)
+        point_checks.check_input(points(tmp_path), hosts_apart=False)
     assert str(error.value).splitlines() == expected
     program("python", "36 training samples")
-    assert checks.check_input(points(tmp_path), hosts_apart=False) == ["36 training samples"]
+    assert point_checks.check_input(points(tmp_path), hosts_apart=False) == ["36 training samples"]
     assert f"dataset.data_dir={tmp_path}" in (tmp_path / "bin/arguments").read_text()
 
 
 def test_a_limited_address_space_is_a_warning_and_an_unlimited_one_is_none(monkeypatch):
-    monkeypatch.setattr(checks.resource, "getrlimit", lambda limit: (900_000 * 1024, -1))
-    [warning] = checks.limit_warnings()
+    monkeypatch.setattr(point_checks.resource, "getrlimit", lambda limit: (900_000 * 1024, -1))
+    [warning] = point_checks.limit_warnings()
     assert warning.startswith("ulimit -v is 900000 (0.9 GiB): ")
-    monkeypatch.setattr(checks.resource, "getrlimit", lambda limit: (checks.resource.RLIM_INFINITY, -1))
-    assert checks.limit_warnings() == []
+    monkeypatch.setattr(point_checks.resource, "getrlimit", lambda limit: (point_checks.resource.RLIM_INFINITY, -1))
+    assert point_checks.limit_warnings() == []

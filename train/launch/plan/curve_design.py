@@ -20,11 +20,11 @@ import msgspec
 from record.recorded_config import RankGroup, RoundArm
 from record.schema import WITHOUT_ALLREDUCE
 from train.config import identity
-from train.config.distribution import FUSION_THRESHOLD_BYTES, DistributionConfig
+from train.config.distribution_config import FUSION_THRESHOLD_BYTES, DistributionConfig
 from train.config.identity import config_hash, point_name
-from train.config.measure import LaunchPlan
+from train.config.measure_config import LaunchPlan
 from train.config.schema import RunConfig
-from train.launch.plan.runs import LINK, Point, compared, work
+from train.launch.plan.planned_runs import LINK, Point, compared, work
 
 _ADDED_ARMS = {"control": WITHOUT_ALLREDUCE, "in-memory": "batch-in-memory"}  # role -> name of an added arm
 _NODES = "nodes"

@@ -15,8 +15,8 @@ from tests.helpers.launched_curves import add, curve
 from tests.helpers.launches import plan_points
 from tests.helpers.run_records import make_record, update_derived
 from train.config.identity import config_hash, resolved
-from train.launch.plan import launches
-from train.launch.plan.runs import Run
+from train.launch.plan import launch_results
+from train.launch.plan.planned_runs import Run
 
 
 @pytest.fixture
@@ -36,18 +36,18 @@ def test_launches_that_agree_are_precise(tmp_path, add_launches):
     two_nodes = result["nodes2-batch_per_rank1"]
     assert two_nodes.value == pytest.approx(1.6, rel=1e-4)
     assert (two_nodes.n, two_nodes.variation) == (12, "between launches")
-    assert launches.is_precise(result, 0.05)
-    assert not launches.is_precise(result, 0.01)
-    assert launches.shortfall(Run(curve(tmp_path), 2), records) is None  # the goal is reached
-    assert not launches.is_precise(rounds.speedups(records[:1]), 0.5)  # it does not show how launches differ
+    assert launch_results.is_precise(result, 0.05)
+    assert not launch_results.is_precise(result, 0.01)
+    assert launch_results.shortfall(Run(curve(tmp_path), 2), records) is None  # the goal is reached
+    assert not launch_results.is_precise(rounds.speedups(records[:1]), 0.5)  # it does not show how launches differ
 
 
 def test_a_result_has_an_interval_from_two_launches_on(tmp_path, add_launches):
     run = Run(curve(tmp_path), 0)
-    assert launches.result(run, add_launches(1.5)) == (
+    assert launch_results.result(run, add_launches(1.5)) == (
         "tiny-rounds, 1 launch: 2 nodes 1.5x, 2 nodes without-allreduce 1.5x"
     )
-    two = launches.result(run, add_launches(1.5, 1.7, first=1))
+    two = launch_results.result(run, add_launches(1.5, 1.7, first=1))
     assert two.startswith("tiny-rounds, 2 launches: 2 nodes 1.6x (1")
     assert two.endswith(" between launches)")
 
@@ -60,14 +60,14 @@ def test_ratios_of_different_widths_are_named(tmp_path, add_launches, monkeypatc
         for name, half in halves.items()
     }
     monkeypatch.setattr(rounds, "point_speedups", lambda _: measured)
-    text = launches.shortfall(Run(curve(tmp_path), 0), records).text
+    text = launch_results.shortfall(Run(curve(tmp_path), 0), records).text
     assert text == "tiny-rounds: 2 nodes ± 6 %, 2 nodes without-allreduce ± 20 %, asked for ± 5 %"
 
 
 def test_a_curve_that_is_not_precise_says_how_wide_it_is_why_and_how_much_longer_it_takes(tmp_path, add_launches):
     run = Run(curve(tmp_path), 0)
-    few = launches.shortfall(run, [add(run.point, 0, [1.6], job_s=30.0)])
-    assert few == launches.Shortfall(
+    few = launch_results.shortfall(run, [add(run.point, 0, [1.6], job_s=30.0)])
+    assert few == launch_results.Shortfall(
         "tiny-rounds: no interval, asked for ± 5 %",
         ["an interval needs 6 rounds; measured: 1", "3 launches show how launches differ; measured: 1"],
         60.0,
@@ -75,7 +75,7 @@ def test_a_curve_that_is_not_precise_says_how_wide_it_is_why_and_how_much_longer
     assert few.lines()[0] == "tiny-rounds: no interval, asked for ± 5 %; about 60 s more would be enough"
     records = add_launches(1.4, 1.6, 1.8, first=1)
     [worst] = {i.half_width_fraction() for i in rounds.speedups(records).values()}
-    wide = launches.shortfall(run, records)
+    wide = launch_results.shortfall(run, records)
     assert wide.text == f"tiny-rounds: ± {100 * worst:.2g} %, asked for ± 5 %"
     assert wide.reasons == ["launches differ by more than their rounds explain"]
     assert wide.more_s == 30.0 * math.ceil(3 * (worst / 0.05) ** 2 - 3)  # an interval narrows with the root of launches
@@ -86,13 +86,13 @@ def test_the_cause_that_is_named_is_the_one_that_widens_the_interval(tmp_path):
     # Distances of 2 x 0.2 on the logarithm in each launch, over sqrt(4 3), times sqrt(pi / 2): 0.145.
     scattered = [math.exp(x) for x in (0.0, 0.0, 0.2, -0.2)]
     records = [add(run.point, repeat, scattered) for repeat in range(3)]
-    assert launches.shortfall(run, records).reasons == ["the ratios of single rounds scatter by 14 %"]
+    assert launch_results.shortfall(run, records).reasons == ["the ratios of single rounds scatter by 14 %"]
     disturb(records[0], 1)  # one round of twelve is no cause
-    [reason] = launches.shortfall(run, records).reasons
+    [reason] = launch_results.shortfall(run, records).reasons
     assert reason.startswith("the ratios of single rounds scatter by ")
     for record in records:
         disturb(record, 2)
-    [others] = launches.shortfall(run, records).reasons
+    [others] = launch_results.shortfall(run, records).reasons
     assert others == "6 of 12 rounds left out: others took 44 % of a core"  # without a tick of 0.01 s
 
 
@@ -131,18 +131,18 @@ def add_printed(runs, rates, job_s=1.0, program=None):
 
 
 def test_a_program_is_launched_until_its_speedups_are_precise(program):
-    assert launches.more_program_launches(program) == []  # the planned ones come first
+    assert launch_results.more_program_launches(program) == []  # the planned ones come first
     add_printed(program, {1: [10.0] * 6, 2: [18.0] * 6})
-    assert launches.more_program_launches(program) == []
-    assert launches.program_shortfall(program) is None
-    assert launches.program_result(program) == "nodes2 1.8x (1.8 to 1.8)"
+    assert launch_results.more_program_launches(program) == []
+    assert launch_results.program_shortfall(program) is None
+    assert launch_results.program_result(program) == "nodes2 1.8x (1.8 to 1.8)"
 
 
 def test_a_failed_launch_does_not_shift_the_pairs_of_a_program(program):
     """The machine is slower at each repeat; the first launch on two nodes failed."""
     rates = {1: [20.0, 10.0, 5.0, 4.0, 2.5, 1.0], 2: [36.0, 18.0, 9.0, 7.2, 4.5, 1.8]}
     add_printed([run for run in program if (run.point.config.nodes, run.repeat) != (2, 0)], rates)
-    [speedup] = launches.program_speedups(launches._program_points(program)).values()
+    [speedup] = launch_results.program_speedups(launch_results._program_points(program)).values()
     assert (speedup.value, speedup.n) == (pytest.approx(1.8), 5)
 
 
@@ -150,7 +150,7 @@ def test_an_efficiency_above_1_is_doubted_and_the_use_by_others_is_reported(prog
     used = CoreUse(wall_s=10.0, own_s=8.0, busy_s=12.0, steal_s=0.0)
     facts = ProgramFacts(["run"], {}, "", [], 0, used)
     add_printed(program, {1: [10.0] * 6, 2: [31.0] * 6}, program=facts)
-    _, doubt, others = launches.program_result(program).split("; ", 2)
+    _, doubt, others = launch_results.program_result(program).split("; ", 2)
     assert doubt.startswith("warning: the efficiency of nodes2 is above 1 in its whole interval")
     assert others.endswith("others took 40 % of a core meanwhile")
 
@@ -158,19 +158,19 @@ def test_an_efficiency_above_1_is_doubted_and_the_use_by_others_is_reported(prog
 def test_a_programs_number_is_in_doubt_when_each_size_was_launched(program):
     doubted = {1: [10.0] * 6, 2: [50.0] * 6}  # each launch took 1 s
     add_printed(program[:1], doubted)
-    assert launches.program_doubts(program) == []
+    assert launch_results.program_doubts(program) == []
     add_printed(program[1:2], doubted)
-    assert ": 5x by the number, 2x by the running time" in "".join(launches.program_doubts(program))
+    assert ": 5x by the number, 2x by the running time" in "".join(launch_results.program_doubts(program))
 
 
 def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program):
     noisy = {1: [10.0] * 6, 2: [12.0, 19.0, 13.0, 18.0, 12.5, 18.5]}
     add_printed(program, noisy)
-    more = launches.more_program_launches(program)
+    more = launch_results.more_program_launches(program)
     assert {(run.point.name, run.repeat) for run in more} == {("nodes1", 6), ("nodes2", 6)}
-    assert launches.program_shortfall(program).text.endswith(" %, asked for ± 5 %")
+    assert launch_results.program_shortfall(program).text.endswith(" %, asked for ± 5 %")
     add_printed(more, noisy, job_s=60.0)
-    assert launches.more_program_launches(program) == []  # 132 s of 100
+    assert launch_results.more_program_launches(program) == []  # 132 s of 100
 
 
 def rates(count, **arms):
@@ -184,15 +184,15 @@ def rates(count, **arms):
 
 
 def test_a_significantly_slower_arm_is_dropped_whatever_the_machine_does_meanwhile():
-    result = launches.slower_arms(rates(3, base=10.0, fast=10.2, slow=7.0))
+    result = launch_results.slower_arms(rates(3, base=10.0, fast=10.2, slow=7.0))
     assert result == {"slow": pytest.approx(1 - 7 / 10.2, abs=0.03)}
 
 
 def test_two_launches_drop_no_arm_nor_do_three_launches_of_two_arms():
-    assert launches.slower_arms(rates(2, base=10.0, fast=10.2, slow=7.0)) == {}
-    assert launches.slower_arms(rates(3, base=10.0, slow=7.0)) == {}
-    assert launches.slower_arms(rates(5, base=10.0, slow=7.0)) != {}
-    assert launches.slower_arms({}) == {}
+    assert launch_results.slower_arms(rates(2, base=10.0, fast=10.2, slow=7.0)) == {}
+    assert launch_results.slower_arms(rates(3, base=10.0, slow=7.0)) == {}
+    assert launch_results.slower_arms(rates(5, base=10.0, slow=7.0)) != {}
+    assert launch_results.slower_arms({}) == {}
 
 
 def test_no_equal_arm_is_dropped_in_most_contests():
@@ -201,7 +201,7 @@ def test_no_equal_arm_is_dropped_in_most_contests():
     for _ in range(contests):
         times = random.lognormal(0, 0.05, (10, 10)) * np.where(random.random((10, 10)) < 0.1, 1.33, 1.0)
         stages = ({str(arm): dict(enumerate(1 / s[:n])) for arm, s in enumerate(times)} for n in range(3, 11))
-        wrong += any(launches.slower_arms(stage) for stage in stages)
+        wrong += any(launch_results.slower_arms(stage) for stage in stages)
     assert wrong / contests <= 0.05
 
 
@@ -219,7 +219,7 @@ def runs(tmp_path):
 
 
 def test_the_slower_arm_is_launched_no_more(runs):
-    assert {run.point.arm: launches.slower_by(run, runs) for run in runs[9:12]} == {
+    assert {run.point.arm: launch_results.slower_by(run, runs) for run in runs[9:12]} == {
         "as-configured": None,
         "gradients-grouped": None,
         "gradients-separate": pytest.approx(0.5, abs=0.05),
@@ -234,4 +234,4 @@ def test_the_arm_that_the_others_are_compared_with_and_one_without_a_contest_are
         return replace(point, role="base") if point.arm == "gradients-separate" else point
 
     runs = [replace(run, point=changed_point(run.point)) for run in runs]
-    assert {launches.slower_by(run, runs) for run in runs} == {None}
+    assert {launch_results.slower_by(run, runs) for run in runs} == {None}

@@ -2,7 +2,7 @@ import shlex
 
 import pytest
 
-from common.commands import changed
+from common.typed_commands import changed
 
 BUDGET = {"measure.budget_s": "600"}
 
