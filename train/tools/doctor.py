@@ -275,18 +275,6 @@ def check_cores(ranks: int) -> Check:
     return Check("cores", WARNING, f"{text}: they would share; no quotas: {quotas}", fix)
 
 
-def check_precisions() -> Check:
-    """Check which precisions the processor computes in hardware; the others are emulated, and slow."""
-    from train.rank import host
-
-    flags = host.cpu_flags()
-    fast = host.fast_precisions(flags)
-    if "bf16" in fast:
-        return Check("precisions", OK, f"fast: {', '.join(fast)} ({', '.join(flags)})")
-    lacking = " nor ".join(flag.upper() for flag in host.BF16_FLAGS)
-    return Check("precisions", OK, f"fast: fp32; bf16 is emulated and slow: neither {lacking}")
-
-
 def check_energy() -> Check:
     """Check whether the energy of the processors can be read: then records have the joules of an image."""
     from train.rank import counters
@@ -310,15 +298,6 @@ def check_rank_memory(ranks: int) -> Check:
     each = point_checks.memory_per_rank_bytes(default) / 2**30
     text = f"{each:.1f} GiB a rank of {default.model.name}, {default.batch_per_rank} image(s) a rank"
     return _check("memory", shortage is None, text, str(shortage), WARNING)
-
-
-def check_wandb() -> Check:
-    """Check the version of W&B, which runs offline, and whether it has a key, which only uploads need."""
-    version = importlib.metadata.version("wandb")
-    netrc = Path(os.path.expanduser("~/.netrc"))  # unlike Path.home it works for a user without a home
-    has_key = "WANDB_API_KEY" in os.environ or (netrc.exists() and "wandb" in netrc.read_text(errors="replace"))
-    key = "has a key for uploads" if has_key else "make wandb-sync would need a key"
-    return Check("W&B", OK, f"{version}, offline; {key}")
 
 
 def _first_line(*command: str) -> str:
@@ -357,11 +336,9 @@ def before_run(ranks: int, container: str, device: str, image: str | None) -> It
     yield check_own_name()
     yield check_loopback()
     yield check_cores(ranks)
-    yield check_precisions()
     yield check_energy()
     yield check_rank_memory(ranks)
     yield check_disk(_RUN_DISK_GIB)
-    yield check_wandb()
 
 
 def show(check: Check) -> None:
