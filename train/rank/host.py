@@ -52,11 +52,6 @@ def cpu_flags(cpuinfo: Path = _CPUINFO) -> list[str]:
     return [flag for flag in _SPEED_FLAGS if flag in flags]
 
 
-def fast_precisions(flags: Collection[str]) -> list[str]:
-    """Return the precisions that a CPU with these instruction sets computes in hardware."""
-    return ["fp32", "bf16"] if any(flag in flags for flag in BF16_FLAGS) else ["fp32"]
-
-
 def hardware(cores: int, cpu_model: str, gpus: Sequence[str]) -> str:
     """Return the hardware of a host as text; gpus: their names."""
     gpu_texts = [f"{count} x {name}" for name, count in Counter(gpus).items()] or ["no GPU"]
@@ -80,8 +75,8 @@ def emulation_note(precision: str, flags_by_host: Mapping[str, Collection[str]])
 
     flags_by_host: the instruction sets of the processor of each host, by name.
     """
-    lacking = [name for name, flags in flags_by_host.items() if precision not in fast_precisions(flags)]
-    if not lacking:
+    lacking = [name for name, flags in flags_by_host.items() if not {*BF16_FLAGS} & {*flags}]
+    if not lacking or precision != "bf16":
         return None
     return (
         f"precision={precision} is emulated on {folded(lacking)}: the processor has neither "
