@@ -131,13 +131,13 @@ def in_progress(stages: Stages, folder: Path, run: RunRecord) -> None:
     for look in ("first", "next"):
         stages.time(f"progress line, {look} look", lambda: progress.run_progress(follower, run.config))
         stages.time(f"parts of all ranks, {look} look", follower.parts, lambda by_rank: f"{len(by_rank)} ranks")
-    presence.begin(folder)
+    presence.note_begin(folder)
     command = [sys.executable, "-m", "train.launch.status", str(folder.parents[3])]
     stages.time(
         "make status", lambda: subprocess.run(command, check=True, capture_output=True, text=True).stdout,
         lambda output: output.splitlines()[-1][:60],
     )  # fmt: skip
-    presence.end(folder)
+    presence.note_end(folder)
 
 
 def main() -> None:

@@ -177,7 +177,7 @@ print(len(affinity.usable_cores()), affinity.throttling_note(before))
 def test_a_quota_of_the_kernel_is_seen_and_its_throttling():
     from train.launch import cgroups
 
-    means = cgroups.find()
+    means = cgroups.quota_method()
     if isinstance(means, str):
         pytest.skip(means)
     group = means.parent / f"kit{os.getpid()}-quota-of-a-test"

@@ -90,7 +90,7 @@ def with_another_key(cluster, known_hosts: str) -> str:
 def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_meanwhile_ends_the_next_run(
     cluster, results
 ):
-    means = cgroups.find()
+    means = cgroups.quota_method()
     if isinstance(means, str):
         pytest.skip(f"no CPU quotas on this machine: {means}")
     # Both ranks wait at the end of the warm-up.

@@ -91,7 +91,7 @@ def _part(config: RunConfig, folder: Path, names: tuple[str, ...]) -> tuple[read
     return replace(part, notes=notes, damaged=len(damaged)), all_labels
 
 
-def find(config: RunConfig) -> reader.Parts:
+def find_cifar10(config: RunConfig) -> reader.Parts:
     """Return the dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
@@ -110,4 +110,4 @@ def find(config: RunConfig) -> reader.Parts:
     return reader.Parts(training, validation, facts, class_names=_NAMES)
 
 
-DATASETS = {"cifar10": reader.opener(find)}
+DATASETS = {"cifar10": reader.opener(find_cifar10)}

@@ -195,7 +195,7 @@ def _part(config: RunConfig, records: RecordOffsets, *, training: bool) -> reade
     )
 
 
-def find(config: RunConfig) -> reader.Parts:
+def find_imagenet(config: RunConfig) -> reader.Parts:
     """Return the dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
@@ -214,4 +214,4 @@ def find(config: RunConfig) -> reader.Parts:
     return reader.Parts(parts["train"], parts["validation"], facts)
 
 
-DATASETS = {"imagenet": reader.opener(find)}
+DATASETS = {"imagenet": reader.opener(find_imagenet)}

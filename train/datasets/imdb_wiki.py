@@ -98,7 +98,7 @@ def _table_paths(config: RunConfig) -> dict[str, Path | None]:
     }
 
 
-def find(config: RunConfig) -> reader.Parts:
+def find_imdb_wiki(config: RunConfig) -> reader.Parts:
     """Return the dataset in the folder: both sets, or one of them. Raises ConfigError."""
     if config.dataset.classes != _OLDEST + 1:
         raise ConfigError(f"dataset.classes={config.dataset.classes}: IMDB-WIKI has {_OLDEST + 1}, the ages from 0")
@@ -121,4 +121,4 @@ def find(config: RunConfig) -> reader.Parts:
     return reader.Parts(*files.split_parts(config, images), facts, notes)
 
 
-DATASETS = {"imdb_wiki": reader.opener(find)}
+DATASETS = {"imdb_wiki": reader.opener(find_imdb_wiki)}

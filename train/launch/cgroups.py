@@ -77,7 +77,7 @@ def settings(version: int, cpus: float | None, node: int = 0) -> dict[str, str]:
     return {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(quota)}
 
 
-def find() -> QuotaMethod | str:
+def quota_method() -> QuotaMethod | str:
     """Return how quotas are set here, tried out, or why they cannot be set. Removes the groups of killed launchers."""
     if os.geteuid() == 0:
         reasons = []

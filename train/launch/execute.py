@@ -33,7 +33,7 @@ from train.launch.supervise.one_run import Watch, attempt
 from train.launch.supervise.presence import alone
 from train.launch.supervise.read_again import proposals_by_clock, read_again
 from train.launch.supervise.signals import Interrupted, interrupts_raised
-from train.program import values
+from train.program import placeholder_values
 from train.rank import process
 from train.rank.host import loopback_problem
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
@@ -48,7 +48,7 @@ def launch(options: Options, console: Console) -> int:
     plan = make(options.overrides, this_machine(), options.only)
     if plan.points:
         affinity.use(plan.points[0].config.system.smt)
-    show(plan, console, whole=options.dry_run)
+    show_plan(plan, console, whole=options.dry_run)
     return carry_out(plan, options, console) if plan.points else 1
 
 
@@ -59,7 +59,7 @@ def this_machine() -> Machine:
     return Machine(len(affinity.whole_cores(cpus)), method if isinstance(method, str) else None, len(cpus))
 
 
-def show(plan: Plan, console: Console, whole: bool = True) -> None:
+def show_plan(plan: Plan, console: Console, whole: bool = True) -> None:
     """Show the points, with warnings and notes, before they are measured. whole: of curves over nodes each point."""
     show_lines(WARNING if plan.points else ERROR, [f"left out: {line}" for line in plan.too_large], console)
     if not plan.points:
@@ -111,7 +111,7 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
         show_lines("", record_interrupted({run.home for run in runs}), console)
         if not options.force and (again := read_again(plan.points)):
             console.print(f"{again} launches were read again with another pattern, and not measured again")
-        return measure(runs, plan, options.force, console) or int(bool(plan.too_large))
+        return make_runs(runs, plan, options.force, console) or int(bool(plan.too_large))
 
 
 def check_machine(plan: Plan, console: Console) -> None:
@@ -133,14 +133,14 @@ def print_commands(plan: Plan) -> None:
         hosts = plan.launcher.hosts(point.config)
         if program := point.config.program:
             names = hosts[: point.config.nodes] or ("localhost",) * point.config.nodes
-            print(shlex.join(filled(program.command, values(point.config, names, 0))))
+            print(shlex.join(filled(program.command, placeholder_values(point.config, names, 0))))
             continue
         folder = (Run(point, 0).home / "r0").resolve()
         job = make_job(point.config, folder, hosts, plan.launcher.mpirun(point.config))
         print(shlex.join(plan.launcher.launch_command(job)))
 
 
-def measure(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> int:
+def make_runs(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> int:
     """Make the runs and mirror their records; returns the exit status."""
     interruption = None
     failed: list[str] = []

@@ -141,7 +141,7 @@ def plan(part: ReportPart, overrides: Sequence[str], machine: Machine, force: bo
     return Planned(part, plan_here, "", tuple(runs), len(to_do), estimate(to_do, durations))
 
 
-def show(planned: Sequence[Planned], console: Console) -> None:
+def show_experiments(planned: Sequence[Planned], console: Console) -> None:
     """Print the experiments to measure with their times, and those that cannot be measured here, with the reasons."""
     table = Table(box=None, header_style="bold", pad_edge=False)  # 80 characters wide at most
     for head in ("experiment", "points", "launches", "left", "time"):
@@ -162,12 +162,12 @@ def show(planned: Sequence[Planned], console: Console) -> None:
             console.print(escape(f"left out of {item.part.experiment}: {why}"), highlight=False)
 
 
-def measure(planned: Planned, overrides: Sequence[str], force: bool, console: Console) -> ExperimentOutcome:
+def measure_experiment(planned: Planned, overrides: Sequence[str], force: bool, console: Console) -> ExperimentOutcome:
     """Carry out the plan of an experiment; returns the outcome. Raises Interrupted."""
     if planned.plan is None:
         return outcome(planned)
     began = time.monotonic()
-    execute.show(planned.plan, console)
+    execute.show_plan(planned.plan, console)
     try:
         options = Options(tuple(planned.part.overrides(overrides)), force=force)
         status = execute.carry_out(planned.plan, options, console)
@@ -208,7 +208,7 @@ def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str],
         for item in planned:
             if not item.why_not:
                 print(f"\n== {item.part.experiment}: {item.part.shows}", flush=True)
-            outcomes.append(measure(item, overrides, force, console))
+            outcomes.append(measure_experiment(item, overrides, force, console))
     except Interrupted as interruption:
         status = 128 + interruption.signal
         print("interrupted: the same command goes on from here")
@@ -233,7 +233,7 @@ def main() -> int:
     planned = [plan(part, arguments.overrides, machine, arguments.force) for part in reports[arguments.report]]
     if why := mistake(planned, arguments.overrides):
         raise ConfigError(why)
-    show(planned, Terminal())
+    show_experiments(planned, Terminal())
     if arguments.dry_run:
         return 0
     composed = compose.read_experiment(arguments.overrides).composed

@@ -65,7 +65,9 @@ def find_jobs(results: Path) -> tuple[list[Submission], dict[str, QueuedJob]]:
     return submitted_jobs, queue
 
 
-def counts(results: Path, submitted: Sequence[Submission], queue: Mapping[str, QueuedJob]) -> dict[Path, Counter[str]]:
+def state_counts(
+    results: Path, submitted: Sequence[Submission], queue: Mapping[str, QueuedJob]
+) -> dict[Path, Counter[str]]:
     """Return how many runs of each point are in each state. submitted, queue: from `find_jobs`.
 
     A planned run counts until its job skips it, because an arm is slower or the time is over.
@@ -82,7 +84,7 @@ def counts(results: Path, submitted: Sequence[Submission], queue: Mapping[str, Q
     return by_point
 
 
-def table(by_point: Mapping[Path, Counter[str]]) -> Table:
+def state_table(by_point: Mapping[Path, Counter[str]]) -> Table:
     """Return a row for each point, with its states in words, and one for all. Long names are folded.
 
     Points with the same name are told apart by the hash of their configuration.
@@ -127,12 +129,12 @@ def main() -> int:
     parser.add_argument("results", type=Path, nargs="?", default=Path("results"))
     results = parser.parse_args().results
     submitted, queue = find_jobs(results)
-    by_point = counts(results, submitted, queue)
+    by_point = state_counts(results, submitted, queue)
     if not by_point:
         print(f"{results}: nothing was measured or submitted yet")
         return 0
     console = Terminal()
-    console.print(table(by_point))
+    console.print(state_table(by_point))
     for line in under_way(by_point, time.time()):
         console.print(line, highlight=False, markup=False)
     for job in submitted:

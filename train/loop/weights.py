@@ -99,7 +99,7 @@ def describe(config: RunConfig) -> str:
     return f"starts from the weights in {path}, sha256 {digest(path)}"
 
 
-def find(config: RunConfig) -> str:
+def fetched_weights(config: RunConfig) -> str:
     """Download the weights, once for all ranks, and check that they fit; returns their origin. Raises ConfigError."""
     dataset, model = config.dataset, config.model
     start(build(model.name, model.image_size, dataset.channels, dataset.classes), config, load=True)

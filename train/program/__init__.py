@@ -9,7 +9,7 @@ from train.config.schema import RunConfig
 _SEED_STEP = 1000  # seeds for each seed of the experiment, so that launches with different ones share none
 
 
-def values(config: RunConfig, hosts: tuple[str, ...], repeat: int) -> dict[str, object]:
+def placeholder_values(config: RunConfig, hosts: tuple[str, ...], repeat: int) -> dict[str, object]:
     """Return the values of the placeholders."""
     return {
         "ranks": config.ranks,

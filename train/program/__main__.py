@@ -25,7 +25,7 @@ from record.schema import Failure, Host, ProgramFacts
 from train.config.printed import RateError, printed_rate
 from train.config.program import filled
 from train.config.schema import RunConfig
-from train.program import program_facts, reading, values
+from train.program import placeholder_values, program_facts, reading
 from train.program.child import Child
 from train.rank import environment, placement
 from train.rank.gpus import visible_gpu
@@ -102,7 +102,7 @@ def _run(
     config = task.config
     program = config.program
     assert program is not None
-    fill = partial(filled, values=values(config, hosts, task.repeat))
+    fill = partial(filled, values=placeholder_values(config, hosts, task.repeat))
     argv, log = container + fill(program.command), protocol.rank_log(folder, 0)
     failed = partial(Failure, rank=0, host=socket.gethostname())
     cwd = Path(program.folder) if program.folder else folder

@@ -65,7 +65,7 @@ def unreadable(part: reader.DatasetSplit) -> Iterator[str]:
                 print(f"decoded {end:,} of {part.samples:,}", file=sys.stderr)
 
 
-def check(config: RunConfig) -> int:
+def check_dataset(config: RunConfig) -> int:
     """Print the content of the folder; return the number of damaged or missing samples. Raises ConfigError."""
     if not config.dataset.files:
         raise ConfigError(f"dataset={config.dataset.name}: is not read from a folder, so there is nothing to check")
@@ -89,7 +89,7 @@ def check(config: RunConfig) -> int:
 def run(overrides: list[str]) -> int:
     """Return the exit status for the dataset that the overrides name: 1 if something is damaged."""
     one_rank = ["nodes=1", "ranks_per_node=1", "batch_per_rank=1", f"model.image_size={_SIZE}"]
-    return 1 if check(load([*one_rank, *overrides])) else 0
+    return 1 if check_dataset(load([*one_rank, *overrides])) else 0
 
 
 if __name__ == "__main__":

@@ -269,7 +269,7 @@ def check_cores(ranks: int) -> Check:
         return Check("cores", OK, text)
     from train.launch import cgroups
 
-    quotas = cgroups.find()
+    quotas = cgroups.quota_method()
     if isinstance(quotas, cgroups.QuotaMethod):
         return Check("cores", OK, f"{text}: nodes are emulated by {quotas.text}")
     return Check("cores", WARNING, f"{text}: they would share; no quotas: {quotas}", fix)

@@ -28,7 +28,7 @@ def prepare(config: RunConfig) -> list[str]:
             *parts.notes,
         ]
     if config.weights != weights.NONE:
-        lines.append(weights.find(config))
+        lines.append(weights.fetched_weights(config))
     return lines
 
 

@@ -50,7 +50,7 @@ def test_a_systemd_that_does_not_answer_is_a_reason(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(cgroups.shutil, "which", lambda command: f"/bin/{command}")
     monkeypatch.setattr(cgroups, "try_out", hangs)
-    assert cgroups.find() == "systemd-run --user: Command '['systemd-run']' timed out after 60 seconds"
+    assert cgroups.quota_method() == "systemd-run --user: Command '['systemd-run']' timed out after 60 seconds"
 
 
 CORE = min(os.sched_getaffinity(0))
@@ -60,7 +60,7 @@ LOOP = f"import os\nos.sched_setaffinity(0, {{{CORE}}})\nprint(flush=True)\nwhil
 @pytest.fixture
 def means():
     """The way to set quotas on this machine."""
-    result = cgroups.find()
+    result = cgroups.quota_method()
     if isinstance(result, str):
         pytest.skip(result)
     return result
@@ -93,7 +93,7 @@ def test_groups_of_a_killed_launcher_are_removed(root_means):
             group.mkdir()
         launcher.kill()
         launcher.wait()
-        cgroups.find()
+        cgroups.quota_method()
         assert [group.exists() for group in (stale, in_use, elsewhere)] == [False, True, True]
     finally:
         in_use.rmdir()

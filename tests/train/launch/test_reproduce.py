@@ -91,7 +91,7 @@ def test_what_cannot_run_here_has_its_reason(overrides, monkeypatch):
 
 
 def test_the_list_names_what_runs_and_what_cannot_on_a_terminal_of_80_characters(parts, overrides, capsys):
-    reproduce.show([plan(overrides), NO_DATA], Console(soft_wrap=True, width=140))
+    reproduce.show_experiments([plan(overrides), NO_DATA], Console(soft_wrap=True, width=140))
     output = capsys.readouterr().out
     assert "weak_scaling" in output
     assert "about 3 min" in output
@@ -99,7 +99,7 @@ def test_the_list_names_what_runs_and_what_cannot_on_a_terminal_of_80_characters
     assert "in all 3 min at most" in output
     long = Estimate(100 * 3600.0, 300.0)  # "100 h 00 min, assumed"
     planned = [Planned(part, to_do=100, estimate=long) for by_report in parts.values() for part in by_report]
-    reproduce.show(planned, Console(soft_wrap=True, width=80))
+    reproduce.show_experiments(planned, Console(soft_wrap=True, width=80))
     *rows, _ = capsys.readouterr().out.splitlines()  # the last is the sum
     assert len(rows) == 1 + len(planned)
     assert all(len(row) <= 80 for row in rows)

@@ -8,7 +8,7 @@ from record import ledger, protocol
 from tests.helpers.run_records import make_record, save
 from train.launch.batch import Submission
 from train.launch.launchers.base import QueuedJob
-from train.launch.status import STATES, counts, state_of, table, under_way
+from train.launch.status import STATES, state_counts, state_of, state_table, under_way
 from train.launch.supervise import presence
 
 
@@ -39,7 +39,7 @@ def test_runs_of_the_folder_and_of_jobs_in_the_queue_are_counted(tmp_path):
         (begun / name).mkdir(parents=True)
     jobs = [Submission("7", 2, {str(waiting): [0, 1, 2]})]
     queue = {"7": QueuedJob("PENDING")}
-    assert counts(tmp_path, jobs, queue) == {begun: {"failed": 2}, waiting: {"queued": 3}}
+    assert state_counts(tmp_path, jobs, queue) == {begun: {"failed": 2}, waiting: {"queued": 3}}
 
 
 def test_only_planned_runs_count_that_their_job_has_not_skipped(tmp_path):
@@ -52,11 +52,11 @@ def test_only_planned_runs_count_that_their_job_has_not_skipped(tmp_path):
     for repeat in (1, 2):
         ledger.append(curve, ledger.Line("skip", repeat, reason="the time is over"))
     jobs = [Submission("7", 2, {str(curve): [0, 1, 2], str(single): [0]})]
-    states = counts(tmp_path, jobs, {})
+    states = state_counts(tmp_path, jobs, {})
     assert (states[curve], states[single]) == ({"done": 1}, {"to do": 1})
     # A job with a larger budget is to make them.
     ledger.append(curve, ledger.Line("begin", 1, 1))
-    assert counts(tmp_path, jobs, {})[curve] == {"done": 1, "to do": 1}
+    assert state_counts(tmp_path, jobs, {})[curve] == {"done": 1, "to do": 1}
 
 
 @pytest.mark.parametrize("columns", [40, 80, 160])
@@ -65,7 +65,7 @@ def test_no_state_falls_away_on_a_narrow_terminal_and_names_are_folded(columns):
     states = Counter({state: 10 + number for number, state in enumerate(STATES)})
     console = Console(width=columns)
     with console.capture() as output:
-        console.print(table({long / "0a1b2c3d": states, long / "4e5f6a7b": Counter(done=2)}))
+        console.print(state_table({long / "0a1b2c3d": states, long / "4e5f6a7b": Counter(done=2)}))
     lines, row = output.get().splitlines(), "10 done, 11 running, 12 queued, 13 failed, 14 to do"
     assert max(map(len, lines)) <= columns
     assert {*output.get().split()} >= {*row.split()}
@@ -82,12 +82,12 @@ def test_a_run_of_a_launcher_at_work_is_running(tmp_path):  # its progress: test
     assert state_of([home / "r0", folder], None) == "failed"
     folder.mkdir()
     protocol.write_assignment(folder, protocol.Assignment({}, "0a1b2c3d", 0, {}, False, False))
-    presence.begin(folder)
+    presence.note_begin(folder)
     assert state_of([home / "r0", folder], None) == "running"
     assert under_way([home], 1010.0) == ["weak_scaling tiny-nodes1 r0.2: starting"]
     (folder / "run.json").write_text("{")
     [output] = under_way([home], 1012.0)
     assert "its files cannot be read" in output
-    presence.end(folder)
+    presence.note_end(folder)
     assert under_way([home], 1012.0) == []
     assert state_of([home / "r0", folder], None) == "failed"

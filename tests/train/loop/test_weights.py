@@ -36,7 +36,7 @@ def test_weights_are_read_from_a_file_which_is_identified_by_its_digest(tmp_path
     config = load([*TINY, f"weights={path}"])
     model = weights.start(tiny(), config, load=True)
     assert all((variable.numpy() == 0.25).all() for variable in model.variables)
-    assert weights.find(config) == (
+    assert weights.fetched_weights(config) == (
         f"starts from the weights in {path}, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
     )
 
@@ -44,15 +44,15 @@ def test_weights_are_read_from_a_file_which_is_identified_by_its_digest(tmp_path
 @pytest.mark.slow
 def test_a_file_that_is_missing_damaged_or_of_another_model_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"none\.h5: no such file; allowed are none, imagenet"):
-        weights.find(load([*TINY, f"weights={tmp_path}/none.h5"]))
+        weights.fetched_weights(load([*TINY, f"weights={tmp_path}/none.h5"]))
     damaged = tmp_path / "damaged.h5"
     damaged.write_bytes(b"no HDF5")
     with pytest.raises(ConfigError, match=r"damaged\.h5: not the weights of model=tiny"):
-        weights.find(load([*TINY, f"weights={damaged}"]))
+        weights.fetched_weights(load([*TINY, f"weights={damaged}"]))
     another = tmp_path / "another.h5"
     tiny().save_weights(another)
     with pytest.raises(ConfigError, match=r"another\.h5: not the weights of model=tiny"):
-        weights.find(load([*TINY, f"weights={another}", "dataset.classes=4"]))
+        weights.fetched_weights(load([*TINY, f"weights={another}", "dataset.classes=4"]))
 
 
 @pytest.fixture
@@ -103,4 +103,4 @@ def test_without_a_network_the_error_names_the_file_and_its_folder(tmp_path, mon
     monkeypatch.setattr(resnet, "BASE_WEIGHTS_PATH", "http://127.0.0.1:9/")  # nobody listens on the discard port
     file = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
     with pytest.raises(ConfigError, match=f"/{file} cannot be downloaded .*put it at {tmp_path}/.keras/models/{file}"):
-        weights.find(load([*RESNET]))
+        weights.fetched_weights(load([*RESNET]))

@@ -183,7 +183,7 @@ def test_a_missing_image_fails_with_what_builds_it(monkeypatch, tmp_path):
 def test_more_ranks_than_cores_is_a_warning():
     cores = len(os.sched_getaffinity(0))
     assert doctor.check_cores(cores).state == doctor.OK
-    check, quotas = doctor.check_cores(cores + 1), cgroups.find()
+    check, quotas = doctor.check_cores(cores + 1), cgroups.quota_method()
     assert check.state == (doctor.WARNING if isinstance(quotas, str) else doctor.OK)
     assert (quotas if isinstance(quotas, str) else "nodes are emulated by cgroup") in check.result
 

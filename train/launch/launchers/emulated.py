@@ -88,7 +88,7 @@ def _next_rate(folder: Path) -> LinkRate | None:
 @functools.cache
 def quota_method() -> QuotaMethod | str:
     """Return how quotas are set on this machine, or why they cannot be set."""
-    return cgroups.find()
+    return cgroups.quota_method()
 
 
 class Emulated(Local):

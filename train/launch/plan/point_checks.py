@@ -19,7 +19,7 @@ from train.config.program import filled, search_path
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan.planned_runs import Point
-from train.program import values
+from train.program import placeholder_values
 from train.rank import host, placement
 from train.rank.process import is_launcher_variable
 
@@ -229,7 +229,7 @@ def check_program(config: RunConfig) -> None:
         raise ConfigError(f"program.folder={folder}: no such folder")
     if config.container.name != "none":
         return
-    words = filled(program.command, values(config, ("localhost",) * config.nodes, 0))
+    words = filled(program.command, placeholder_values(config, ("localhost",) * config.nodes, 0))
     names = [name for word in words for name in word.split()]
     if folder is None and (here := next((name for name in names if Path(name).is_file() and name[0] != "/"), None)):
         why = f"the command runs in the folder of each launch, where there is no {here}; write {{here}}/{here}, "

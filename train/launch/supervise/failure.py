@@ -29,7 +29,7 @@ _HINTS = {
 }
 
 
-def find(
+def run_failure(
     job: Job, launcher: Launcher, outcome: JobOutcome, parts: Sequence[RankPart], timeout_s: float
 ) -> Failure | None:
     """Return why the run did not complete; None if every rank finished its work.

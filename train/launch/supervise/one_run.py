@@ -214,7 +214,7 @@ def save(
     record = assemble([*by_file.values()], parts.identity(assignment, resolved(config)), end)
     write_once(folder / RECORD_NAME, dumps(record))
     ledger.end(folder, record)
-    presence.end(folder)
+    presence.note_end(folder)
     return record
 
 
@@ -268,7 +268,7 @@ def measure(
                 started_at=outcome.started_at,
                 job_s=outcome.job_s,
                 cores_shared=cores_shared(config, launcher.hosts_apart, ranks),
-                failure=failure.find(job, launcher, outcome, ranks, config.launcher.timeout_s),
+                failure=failure.run_failure(job, launcher, outcome, ranks, config.launcher.timeout_s),
                 node_quotas=outcome.node_quotas,
                 ledger_line=line,
             )

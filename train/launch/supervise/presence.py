@@ -134,7 +134,7 @@ def _refusal(folder: Path, holder: Holder | None) -> str:
     )
 
 
-def begin(folder: Path) -> None:
+def note_begin(folder: Path) -> None:
     """Note in the folder of a run that this process is its launcher. Raises OSError."""
     (folder / _RUNNING).write_bytes(msgspec.json.encode(Holder.this_process()))
 
@@ -142,12 +142,12 @@ def begin(folder: Path) -> None:
 @contextmanager
 def in_progress(folder: Path) -> Iterator[None]:
     """Return a context of the run in this folder, whose launcher is this process, until `end`. Raises OSError."""
-    begin(folder)
+    note_begin(folder)
     with _touched(folder / _RUNNING):
         yield
 
 
-def end(folder: Path) -> None:
+def note_end(folder: Path) -> None:
     """Note that the run has ended."""
     (folder / _RUNNING).unlink(missing_ok=True)
 

@@ -55,7 +55,7 @@ def test_a_job_is_submitted_once_and_waits_in_the_queue(tmp_path, monkeypatch, p
         batch.read_submissions(tmp_path / "results", "slurm"),
     ) == (jobs, [])
     assert "9.json: no job of a launch" in capsys.readouterr().err
-    by_point = status.counts(tmp_path / "results", *status.find_jobs(tmp_path / "results"))
+    by_point = status.state_counts(tmp_path / "results", *status.find_jobs(tmp_path / "results"))
     assert [*by_point.values()] == [{"queued": 1}] * 2
     assert PBS.queue() == {"12.head": QueuedJob("QUEUED", "Not Running: no node"), "13.head": QueuedJob("RUNNING")}
     (tmp_path / "nodes").write_text("n1\nn1\nn2\nn2\n")

@@ -72,7 +72,7 @@ def in_group(number: int, output: str, code: int) -> str:
 def find(
     job: Job, parts: Sequence[RankPart], output="", exit_code=0, ended_by=None, launcher="local"
 ) -> Failure | None:
-    return failure.find(job, LAUNCHERS[launcher], JobOutcome(0.0, 1.0, exit_code, ended_by, output), parts, 60)
+    return failure.run_failure(job, LAUNCHERS[launcher], JobOutcome(0.0, 1.0, exit_code, ended_by, output), parts, 60)
 
 
 LOST_0 = failed(0, "HorovodInternalError: peer closed", consequence=True)

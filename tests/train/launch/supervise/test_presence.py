@@ -110,12 +110,12 @@ def test_a_run_is_in_progress_from_its_begin_to_its_end(tmp_path, monkeypatch):
         wait_for(lambda: (tmp_path / "running").stat().st_mtime > 1.0)  # it is touched
         assert presence.is_on(tmp_path)
         for _ in range(2):  # a second time changes nothing
-            presence.end(tmp_path)
+            presence.note_end(tmp_path)
             assert not presence.is_on(tmp_path)
 
 
 def test_neither_a_process_that_is_gone_nor_another_with_its_number_is_the_launcher(tmp_path):
-    presence.begin(tmp_path)
+    presence.note_begin(tmp_path)
     file = tmp_path / "running"
     holder = json.loads(file.read_text())
     with subprocess.Popen(["true"]) as gone:
