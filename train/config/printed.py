@@ -1,7 +1,7 @@
 """The rate that a user's program printed: what a pattern finds in its output, else the line of a known log.
 
 A pattern is a regular expression in which `{rate}` or `{time}` stands for a number as programs print it
-(train/config/numbers.py). Where a number has two readings, the error asks which one is right.
+(train/config/printed_numbers.py). Where a number has two readings, the error asks which one is right.
 """
 
 import math
@@ -14,8 +14,8 @@ from typing import Any
 
 from common import logs
 from record.schema import PrintedRate
-from train.config import numbers
-from train.config.numbers import NumberError, PrintedQuantity
+from train.config import printed_numbers
+from train.config.printed_numbers import NumberError, PrintedQuantity
 
 PICKS: dict[str, Callable[[Sequence[float]], float]] = {
     "last": lambda rates: rates[-1],
@@ -23,7 +23,10 @@ PICKS: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.harmonic_mean,  # of rates over equal work
     "sum": sum,  # of ranks that print a rate each
 }
-PLACEHOLDERS = {"{rate}": f"(?P<rate>{numbers.ANY})", "{time}": f"(?P<time>{numbers.ANY}{numbers.TIME_UNIT})"}
+PLACEHOLDERS = {
+    "{rate}": f"(?P<rate>{printed_numbers.ANY})",
+    "{time}": f"(?P<time>{printed_numbers.ANY}{printed_numbers.TIME_UNIT})",
+}
 # A word on the line by which its number may be that of a rank alone.
 _ONE_RANK = re.compile(
     r"(?i)(?:/|\bper[ -])(?:rank|gpu|cpu|core|device|proc(?:ess)?|worker|node|chip|thread)\b"
@@ -139,7 +142,7 @@ def _matches(text: str, reading: Reading, asks: bool = True) -> list[_PrintedNum
             begin = text.rfind("\n", 0, start) + 1
             row, matched = text[begin:].partition("\n")[0], (match.start() - begin, match.end() - begin)
             try:
-                quantity = numbers.quantity(row, start - begin, end - begin, matched, reading.decimal)
+                quantity = printed_numbers.quantity(row, start - begin, end - begin, matched, reading.decimal)
             except NumberError as error:
                 raise NumberError("\n".join(filter(None, [str(error), _whose(row, "", reading, asks)]))) from error
             printed.append((_time if reading.time else _rate)(quantity, row.strip(), reading, asks))
@@ -157,12 +160,12 @@ def _rate(quantity: PrintedQuantity, line: str, reading: Reading, asks: bool) ->
     if quantity.kind == "cost" and value > 0:
         value, unit = 1 / value, "/".join(reversed(unit.split("/")))
     if reading.unit and unit and "/" in unit and unit != reading.unit and not quantity.counts_steps:
-        factor = numbers.conversion(unit, reading.unit)
+        factor = printed_numbers.conversion(unit, reading.unit)
         if factor is None:
             raise RateError(f"{unit} is printed, which is not program.unit={reading.unit}, in '{line}'")
         value *= factor
     if quantity.counts_steps:
-        value, unit = value * reading.step_work / (numbers.seconds(unit.rpartition("/")[2]) or 1), ""
+        value, unit = value * reading.step_work / (printed_numbers.seconds(unit.rpartition("/")[2]) or 1), ""
     unit = reading.unit or (f"{reading.work_unit}/s" if quantity.counts_steps else unit)
     several = reading.ranks if reading.each_rank and reading.pick != "sum" else 1
     return _PrintedNumber(value * several, unit, number, line)
@@ -188,7 +191,7 @@ def _time(quantity: PrintedQuantity, line: str, reading: Reading, asks: bool) ->
     if quantity.kind == "cost" and not quantity.counts_steps:
         return _rate(quantity, line, replace(reading, unit=None), asks)
     unit = quantity.unit.partition("/")[0] or reading.unit or ""
-    scale = 1.0 if quantity.kind == "time" else numbers.seconds(unit)
+    scale = 1.0 if quantity.kind == "time" else printed_numbers.seconds(unit)
     if scale is None and quantity.unit:
         raise RateError(f"'{quantity.unit}' after {quantity.text} is no unit of time, in '{line}'")
     if scale is None:
@@ -278,12 +281,12 @@ def proposals(text: str, command: str = "") -> list[str]:
 
     None for a number that the command has too: the program may repeat its options.
     """
-    options = {token[0] for token in numbers.tokens(command)}
+    options = {token[0] for token in printed_numbers.tokens(command)}
     shapes: Counter[tuple[bool, str]] = Counter()
     for row in text.splitlines():
-        for token in numbers.tokens(row):
+        for token in printed_numbers.tokens(row):
             try:
-                found = numbers.quantity(row, *token.span(), token.span(), ".")
+                found = printed_numbers.quantity(row, *token.span(), token.span(), ".")
             except NumberError:
                 continue
             label = re.search(r"[A-Za-z][\w /()-]*[:=]?\s*$", row[: token.start()])

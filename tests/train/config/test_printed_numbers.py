@@ -2,14 +2,14 @@
 
 import pytest
 
-from train.config import numbers
-from train.config.numbers import NumberError
+from train.config import printed_numbers
+from train.config.printed_numbers import NumberError
 
 
 def read(row, marked, decimal=None):
     """Return the number of a row of which the pattern has matched `marked` alone."""
     start = row.index(marked)
-    return numbers.quantity(row, start, start + len(marked), (start, start + len(marked)), decimal)
+    return printed_numbers.quantity(row, start, start + len(marked), (start, start + len(marked)), decimal)
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_what_stands_at_a_number_and_is_not_understood_refuses_the_line(row, mar
 
 def test_a_space_between_numbers_is_no_mark_if_the_pattern_has_matched_both():
     row = "step 100 200 ms"
-    assert numbers.quantity(row, 9, 12, (0, 12)).value == 0.2
-    assert numbers.quantity(row, 5, 8, (5, 12)).value == 100
+    assert printed_numbers.quantity(row, 9, 12, (0, 12)).value == 0.2
+    assert printed_numbers.quantity(row, 5, 8, (5, 12)).value == 100
     assert read("1 234,5", "1", decimal=",").value == 1234.5
 
 
@@ -100,4 +100,4 @@ def test_a_unit_says_whether_a_number_is_a_rate_or_a_time(row, unit, kind):
     [("GiB/s", "MiB/s", 1024), ("kH/s", "H/s", 1000), ("it/min", "it/s", 1 / 60), ("img/s", "tokens/s", None)],
 )
 def test_units_are_converted_if_they_differ_in_their_prefix_or_their_time(unit, to, factor):
-    assert numbers.conversion(unit, to) == (factor and pytest.approx(factor))
+    assert printed_numbers.conversion(unit, to) == (factor and pytest.approx(factor))
