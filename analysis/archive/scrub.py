@@ -42,8 +42,8 @@ _VARIABLES = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _CHUNK = re.compile(r"[^\s,;=\"'()\[\]{}<>|]+")
-_NUMBER = re.compile(r"[-+~]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?[%x:.]?|\W+")
-_ADDRESS_LIKE = re.compile(r"\d[.:]\d+[.:]\d|@|::")
+_NUMBER = re.compile(r"[-+~]?\d+(?:\.\d+){0,2}(?:[eE][-+]?\d+)?[%x:.]?|\W+")  # or a version
+_ADDRESS_LIKE = re.compile(r"\d(?:\.\d+){3}|\w:\w+:\w|@|::")
 _HOME = re.compile(r"/(?:home|Users|users|u)/([\w.-]+)")
 _ADDRESS = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w.])(?!127\.)\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"
@@ -56,7 +56,12 @@ _IPV6 = re.compile(r"(?<![\w:.])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\
 def _vocabulary() -> frozenset[str]:
     """Return the words of the kit's own code, in lower case; its conf/ may hold a user's own sites."""
     texts = (path.read_text() for folder in ("train", "record", "common") for path in (ROOT / folder).rglob("*.py"))
-    return frozenset(word.lower() for text in texts for word in _WORD.findall(text))
+    return frozenset({"scrubbed"}.union(word.lower() for text in texts for word in _WORD.findall(text)))
+
+
+def _is_own(word: str) -> bool:
+    """Return whether a word is a number or of the kit, also with a number at its end, as nodes2."""
+    return word.isdigit() or not {word.lower(), word.lower().rstrip("0123456789")}.isdisjoint(_vocabulary())
 
 
 def hosts(run: RunRecord) -> set[str]:
@@ -128,10 +133,13 @@ class Scrubber:
         return _names_pattern(new).sub(lambda old: new[old[0].lower()], text) if new else text
 
     def _allowed(self, chunk: str) -> str:
-        words = [word.lower() for word in _WORD.findall(chunk) if not word.isdigit()]
-        known = {*self._new.values(), *self._partitions.values()} | _vocabulary()
-        allowed = known.issuperset(words) and bool(words) and not _ADDRESS_LIKE.search(chunk)
-        return chunk if allowed or _NUMBER.fullmatch(chunk) or chunk in _ANYBODY else "scrubbed"
+        """Return a part of a text that has no spaces if it may leave; of a path perhaps the file name alone."""
+        words, folder, name = _WORD.findall(chunk), *chunk.rpartition("/")[::2]
+        own = not all(map(str.isdigit, words)) and all(map(_is_own, words)) and not _ADDRESS_LIKE.search(chunk)
+        if own or _NUMBER.fullmatch(chunk) or chunk in _ANYBODY:
+            return chunk
+        file = self._allowed(name) if folder and "." in name.strip(".") else "scrubbed"
+        return file if file == "scrubbed" else f"/.../{file}"
 
     def text(self, text: str) -> str:
         """Return a text in which what is neither a number nor a word of the kit is replaced."""
@@ -187,6 +195,6 @@ def authors_names(runs: Iterable[RunRecord]) -> list[str]:
         sections = {section: run.config.get(section) or {} for section in ("model", "dataset", "program")}
         names = {section: str(values.get("name", "")) for section, values in sections.items()}
         for field, name in {"experiment": run.experiment, "point": run.point, "arm": run.arm or "", **names}.items():
-            if not all(word.isdigit() or word.lower() in _vocabulary() for word in _WORD.findall(name)):
+            if not all(map(_is_own, _WORD.findall(name))):
                 lines[f"{field}: {name}"] = None
     return [*lines]

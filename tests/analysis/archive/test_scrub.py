@@ -55,7 +55,9 @@ def test_measurements_stay_as_they_are():
         ("from fe80::1%eth0 and [2001:db8::10]:22", "from scrubbed and [scrubbed]scrubbed"),
         ("10.0.0.3, tcp://10.0.0.3:22, aa:bb:cc:dd:ee:0f", "scrubbed, scrubbed, scrubbed"),
         ("write to j.doe+x@cs.ohio.edu.", "write to scrubbed"),
-        ("the professor of /data/professor", "the scrubbed of scrubbed"),
+        ("the professor of /data/professor, nodes2", "the scrubbed of scrubbed, nodes2"),
+        ("/opt/smith/libmpi.so.40.30.4, rank 1: /smith/rank-1.log", "/.../libmpi.so.40.30.4, rank 1: /.../rank-1.log"),
+        (SCRUBBED, SCRUBBED),
     ],
 )
 def test_names_addresses_and_other_words_in_a_text(text, expected):
