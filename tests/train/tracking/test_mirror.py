@@ -439,7 +439,7 @@ def at_once(call: Callable[[], Any]) -> Any:
 
 def mirror_again(folder: Path, assignment: protocol.Assignment) -> list[Path]:
     """Mirror the record of the run, as the launcher does in the end; return the offline files of its experiment."""
-    assert mirror_records([folder / "record.json"], mirror.Tracking(**assignment.config["tracking"])) == []
+    assert mirror_records([folder / "record.json"], mirror.TrackingConfig(**assignment.config["tracking"])) == []
     return run_files(Path(assignment.config["results"]))
 
 
