@@ -38,7 +38,7 @@ class MeasureConfig:
     controls: str = field(default="largest", metadata=allow(names=("largest", "all", "none")))
     # Rounds also measure the parts of a step: each point's exchange alone, and each point with its batch in memory.
     split: bool = False
-    # The arms compete (plan/launch_results.py): those that are significantly slower are not launched again.
+    # The arms compete (plan/competing_arms.py): those that are significantly slower are not launched again.
     compete: bool = False
 
 

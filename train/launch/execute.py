@@ -22,7 +22,7 @@ from train.launch.batch import submit
 from train.launch.job import make_job
 from train.launch.launchers.base import BatchLauncher, Launcher, Machine
 from train.launch.launchers.emulated import quota_method
-from train.launch.plan import launch_results, point_checks
+from train.launch.plan import point_checks, program_launches
 from train.launch.plan.make_plan import Options, Plan, make
 from train.launch.plan.planned_runs import Run, remaining, runs_of
 from train.launch.plan.queue import Queue
@@ -155,7 +155,7 @@ def make_runs(runs: Sequence[Run], plan: Plan, force: bool, console: Console) ->
     track(runs, console)
     if interruption:
         return 128 + interruption.signal
-    if doubts := launch_results.program_doubts(runs):
+    if doubts := program_launches.doubts(runs):
         show_lines(ERROR, ["\n".join(doubts)], console)
         return WRONG_INPUT
     if failed:

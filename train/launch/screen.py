@@ -23,7 +23,7 @@ from record.recorded_config import has_batch
 from record.schema import RunRecord
 from train.config import program
 from train.launch import curve_table
-from train.launch.plan.launch_results import program_budget_s
+from train.launch.plan import program_launches
 from train.launch.plan.planned_runs import Point, Run
 from train.launch.plan.queue import Queue
 from train.launch.supervise.one_run import Watch
@@ -112,7 +112,7 @@ def single_line(points: Sequence[Point]) -> str:
     if not points[0].config.program:
         return f"{counts}: every repeat is a separate launch"
     until = f"until each speedup is known to ± {100 * measure.precision_fraction:g} %, or another of each"
-    return f"{counts} or more, {until} would take more than {duration(program_budget_s(measure))}"
+    return f"{counts} or more, {until} would take more than {duration(program_launches.budget_s(measure))}"
 
 
 def curve_lines(curves: Sequence[Point]) -> list[str]:

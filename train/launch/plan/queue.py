@@ -17,7 +17,7 @@ from record.disturbance import run_selection
 from record.progress import duration
 from record.protocol import EarlierLaunch, RoundsTask
 from record.schema import PHASES, RunRecord
-from train.launch.plan import launch_results
+from train.launch.plan import competing_arms, launch_results, program_launches
 from train.launch.plan.launch_results import CurveState, Shortfall
 from train.launch.plan.planned_runs import Run, estimate, other_code, remaining
 
@@ -253,7 +253,7 @@ class Queue:
     def _more_launches(self) -> list[Run]:
         """Return further launches of what is not precise yet, as far as there is time."""
         curves = self._curves.next_launches(self._budget) if self._budget else []
-        return curves or launch_results.more_program_launches(self._planned)
+        return curves or program_launches.next_launches(self._planned)
 
     def __iter__(self) -> Iterator[Run]:
         """Yield the runs in order, also those that are added meanwhile, until what a program prints is in doubt."""
@@ -266,7 +266,7 @@ class Queue:
     @property
     def doubts(self) -> list[str]:
         """Return what the running times do not confirm of the number of a user's program, as lines."""
-        return launch_results.program_doubts(self._planned)
+        return program_launches.doubts(self._planned)
 
     @property
     def later(self) -> list[Run]:
@@ -304,7 +304,7 @@ class Queue:
         """Return why a run is skipped: its arm is slower, or no time is left; "" if it is not."""
         if run.point.config.program and any(failed.startswith(f"{run.point.name} r") for failed in self.failed):
             return "an earlier launch of it failed, and another would fail alike"
-        if slower := launch_results.slower_by(run, self._planned):
+        if slower := competing_arms.slower_by(run, self._planned):
             return f"{run.point.name} is significantly slower, by about {100 * slower:.0f} %"
         if self._budget is None or run.repeat == 0 or self._budget.is_enough_for(run):
             return ""
@@ -341,18 +341,18 @@ class Queue:
         A user's program has a result after its last launch.
         """
         if run.point.config.program:
-            return "" if self.later or self.doubts else launch_results.program_result(self._planned)
+            return "" if self.later or self.doubts else program_launches.result(self._planned)
         return self._curves.result(run) if _in_rounds(run) else ""
 
     def shortfalls(self) -> list[Shortfall]:
         """Return the results that are less precise than asked for."""
         if self._planned[0].point.config.program:
-            return [short] if not self.doubts and (short := launch_results.program_shortfall(self._planned)) else []
+            return [short] if not self.doubts and (short := program_launches.shortfall(self._planned)) else []
         return self._curves.shortfalls()
 
     def sufficient_s(self, shortfalls: Sequence[Shortfall]) -> int:
         """Return the budget with which the command would remove these shortfalls, in s: whole minutes."""
-        spent_s = sum(launch.job_s for launch in launch_results.program_launches(self._planned))
+        spent_s = sum(launch.job_s for launch in program_launches.complete_launches(self._planned))
         if self._budget:
             spent_s = self._budget.given_s - self._budget.left_s
         return 60 * math.ceil((spent_s + sum(short.more_s for short in shortfalls)) / 60)

@@ -98,10 +98,10 @@ def test_a_plan_names_a_folder_of_data_that_is_missing_or_empty(tmp_path):
     fruit = ["dataset=fruit", "model=tiny"]
     for folder, state in ((tmp_path / "none", "is no folder on this machine"), (tmp_path, "is empty")):
         with pytest.raises(ConfigError, match=f"dataset.data_dir={folder} {state}; the ranks read fruit there"):
-            checks.check_data_folder(load([*fruit, f"dataset.data_dir={folder}"]))
+            point_checks.check_data_folder(load([*fruit, f"dataset.data_dir={folder}"]))
     (tmp_path / "apple").mkdir()
-    checks.check_data_folder(load([*fruit, f"dataset.data_dir={tmp_path}"]))
-    checks.check_data_folder(load(["model=tiny"]))
+    point_checks.check_data_folder(load([*fruit, f"dataset.data_dir={tmp_path}"]))
+    point_checks.check_data_folder(load(["model=tiny"]))
 
 
 @pytest.mark.slow
