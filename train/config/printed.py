@@ -29,7 +29,7 @@ PLACEHOLDERS = {
 }
 # A word on the line by which its number may be that of a rank alone.
 _ONE_RANK = re.compile(
-    r"(?i)(?:/|\bper[ -])(?:rank|gpu|cpu|core|device|proc(?:ess)?|worker|node|chip|thread)\b"
+    r"(?i)(?:/|\bper[ -])(?:rank|gpu|cpu|core|device|proc(?:ess)?|worker|node|chip|thread)\b(?![-/])"  # no path
     r"|\b(?:rank|gpu|device|process|worker)\W{0,2}\d"
 )
 _RATE_LABEL = re.compile(r"(?i)throughput|per sec|/s\b|/sec|speed|(?<!learning )\brate\b|perf")

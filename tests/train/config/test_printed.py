@@ -88,6 +88,7 @@ OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batc
         ("speed: 1.234.567,8", {"rate": "speed: {rate}"}, 1234567.8, ""),
         ("12.5 img/sec per GPU", {"rate": "^{rate}", "each_rank": True}, 25, "img/s"),
         ("12.5 img/sec per GPU", {"rate": "^{rate}", "each_rank": False}, 12.5, "img/s"),
+        ("12.5 img/sec by /opt/core-train/bin/node/run", {"rate": "^{rate}"}, 12.5, "img/s"),  # a path names no rank
         (LAMMPS, {"rate": "{rate} timesteps/s"}, 50.5 * 64, "images/s"),
         (LAMMPS, {"time": "Loop time of {time}", "unit": "s"}, 64 / 1.98, "images/s"),
         (NANOGPT, {"time": "time {time}", "pick": "mean", "skip": 1}, 2 * 64 / 0.18, "images/s"),
