@@ -25,6 +25,7 @@ def use(others_s: float = 0.0, steal_s: float = 0.0, delay_s: float | None = Non
         (use(others_s=0.5, delay_s=0.01), 1, False, 0.0),  # they ran while the rank waited for other ranks
         (use(others_s=0.0, delay_s=0.5), 1, False, 0.0),  # its own threads waited for each other
         (None, 1, False, None),
+        (CoreUse(0.0, 0.0, 0.0, 0.0), 1, False, None),
     ],
 )
 def test_others_take_what_the_kernel_counts_while_the_rank_wants_to_run(core_use, cores, shared, fraction):
@@ -60,6 +61,7 @@ def test_the_text_says_how_many_rounds_are_left_out_and_why():
         "1 of 2 rounds left out: others took 20 % of a core, and up to 11 % in those that count"
     )
     assert selection_text([Selection((0,), {0: None})]) == selection_text([]) == ""
+    assert Selection((0,), {0: None}).remaining == 0.0
 
 
 def test_a_disturbed_round_that_counts_because_there_is_no_other_is_named_and_a_quiet_one_is_not():
@@ -81,4 +83,6 @@ def test_a_disturbed_round_gives_no_rate_but_keeps_its_windows():
     assert [*rounds.arm_rates([run])[1].values()] == pytest.approx([12.8] * 3)
     assert [rate[1] for rate in rounds.run_rates(run)] == pytest.approx([12.8, 6.4, 12.8, 12.8])
     run.cores_shared = True  # other ranks took it
+    assert run_selection(run).counting == (0, 1, 2, 3)
+    run.cores_shared, run.config["system"]["cpu_quota_per_node"] = False, 0.4
     assert run_selection(run).counting == (0, 1, 2, 3)
