@@ -83,7 +83,12 @@ def test_what_a_job_is_called_and_where_it_ran():
         "name": "wandb", "project": "secret", "entity": "lab", "sync": False,
         "tags": ["thesis"], "notes": "for the boss", "group": None,
     }  # fmt: skip
-    run.config["system"] = {"partition": "lab-gpu", "account": "42", "sbatch": ["--qos=boss"], "remark": "thesis"}
+    run.config["system"] = {
+        "partition": "lab-gpu",
+        "account": "42",
+        "sbatch": ["--constraint=boss"],
+        "remark": "thesis",
+    }
     run.command = ["python", "system.partition=lab-gpu", "tracking.notes=the steps", "model=tiny"]
     run.environment.image = "registry.lab.edu/boss/kit:cpu"
     copy = scrubbed(run)
@@ -96,7 +101,7 @@ def test_what_a_job_is_called_and_where_it_ran():
         "tags": ["scrubbed"], "notes": "scrubbed", "group": None,
     }  # fmt: skip
     assert copy.config["system"] == {
-        "partition": "partition0", "account": "scrubbed", "sbatch": ["--qos=scrubbed"], "remark": "scrubbed",
+        "partition": "partition0", "account": "scrubbed", "sbatch": ["--constraint=scrubbed"], "remark": "scrubbed",
     }  # fmt: skip
     assert copy.command == ["python", "system.partition=partition0", "tracking.notes=scrubbed", "model=tiny"]
     assert copy.environment.image == "scrubbed"
