@@ -25,6 +25,7 @@ def results(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", RATIOS)
 def test_all_commands_show_the_interval_of_the_launcher(results, model):
     curves = map(launch_results.curve_records, results.glob("weak_scaling/*rounds/*"))

@@ -17,6 +17,7 @@ def test_a_clean_machine_stops_early_and_holds_the_truth():
     assert row["rounds, median"] == "48"  # of at most 96: three launches are narrow at 95 %, and four at 99 %
 
 
+@pytest.mark.slow
 def test_an_interval_that_is_too_narrow_would_show():
     """Launches differ by far more than the rounds within them, which a single launch cannot show."""
     row = simulated(coverage.proportional(0.01), between=0.3)

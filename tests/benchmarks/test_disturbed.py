@@ -38,6 +38,7 @@ def test_without_a_round_there_is_no_number(tmp_path):
     assert disturbed.finished(tmp_path) is None
 
 
+@pytest.mark.slow
 def test_the_curve_is_found_beside_its_points_and_the_controls_of_emulated_nodes(monkeypatch):
     monkeypatch.setattr(common, "this_machine", lambda: Machine(2, None))
     arguments = ["experiment=weak_scaling", "model=tiny", "nodes=4", "launcher=emulated"]

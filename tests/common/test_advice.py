@@ -54,6 +54,7 @@ def measures(words):
     return [word for word in launches[0][1:] if not word.startswith("--")] if launches else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [in_code, printed])
 def test_advice_names_targets_and_variables_that_exist(source):
     commands = source()

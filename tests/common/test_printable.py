@@ -32,6 +32,7 @@ def test_a_terminal_gets_no_control_character(text, expected):
     assert raw.getvalue().decode() == expected
 
 
+@pytest.mark.slow
 def test_no_character_that_a_terminal_obeys_or_xml_cannot_hold_is_left():
     """Unicode 15, PropList.txt: Bidi_Control. XML 1.0, production 2."""
     bidi = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}

@@ -24,6 +24,7 @@ def test_the_output_of_a_program_is_text_whatever_its_bytes():
 _WITHOUT_END = {"train/launch/plan/point_checks.py", "train/tracking/mirror.py", "analysis/commands/evaluate.py"}
 
 
+@pytest.mark.slow
 def test_every_program_that_is_waited_for_has_a_time_limit():
     for path in [
         path for folder in ("train", "record", "common", "analysis") for path in (ROOT / folder).rglob("*.py")

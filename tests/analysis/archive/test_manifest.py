@@ -55,6 +55,7 @@ def test_the_files_of_an_archive_and_their_digests(read):
     assert (result.outside, result.extra) == ({"MANIFEST": b"names"}, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "most"), [("MANIFEST.sig", 100_000), ("MANIFEST", 20_000_000)])
 def test_a_signature_and_a_manifest_have_the_size_of_one(read, name, most):
     """ssh-keygen takes the square of the size of a signature."""

@@ -111,6 +111,7 @@ ASKED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "question", "answers"), ASKED)
 def test_a_question_has_an_answer_for_each_reading(tmp_path, text, question, answers):
     with pytest.raises(TableError) as error:
