@@ -38,3 +38,16 @@ def test_a_test_that_hangs_fails_with_its_stack_and_its_processes_end(workers, t
     assert "Failed: the test was not over after 0.5 s" in done.stdout
     assert 'test_hangs.py", line 6 in test_that_waits_for_ever' in done.stderr
     assert not kit.command_lines(f"sleep {seconds}")
+
+
+def test_a_long_test_runs_if_a_file_that_it_names_has_changed(request):
+    from tests.conftest import _is_left_out
+
+    test = request.node
+    assert not _is_left_out(test, [])
+    test.add_marker(pytest.mark.on_change_of("train/loop/", "conf/experiment/tune.yaml"))
+    for changed in ([], ["docs/design.md", "train/launch/job.py", "conf/experiment/overhead.yaml"]):
+        assert _is_left_out(test, changed)
+    # It, what it names, and what each training depends on.
+    for changed in ("tests/test_conftest.py", "train/loop/step.py", "conf/experiment/tune.yaml", "uv.lock"):
+        assert not _is_left_out(test, ["docs/design.md", changed])
