@@ -109,3 +109,17 @@ def test_arms_over_nodes_are_called_by_their_nodes_others_by_their_names(arms, s
         for index, (nodes, arm) in enumerate(arms)
     ]
     assert list(rounds.labels({"rounds": listed}).values()) == labels
+
+
+def test_arms_that_do_not_all_sweep_nodes_are_called_by_their_names():
+    arms = [{"name": f"arm {n}", "nodes": n, "arm": None, "swept": swept} for n, swept in ((1, {"nodes": 1}), (2, {}))]
+    assert rounds.labels({"rounds": arms}) == {"arm 1": "arm 1", "arm 2": "arm 2"}
+
+
+def test_the_time_of_a_step_is_the_median_over_the_rounds_of_each_arm_that_was_measured():
+    """Steps of 1 s of the base and the control; of 1.25, 1.75 and 1.5 s on two nodes."""
+    run = make_rounds([(1.0, 1.25, 1.0), (1.0, 1.75, 1.0), (1.0, 1.5, 1.0)])
+    assert rounds.step_times_s(run) == pytest.approx({0: 1.0, 1: 1.5, 2: 1.0})
+    for rank in run.ranks:
+        rank.windows = [window for window in rank.windows if window.arm < 2]
+    assert rounds.step_times_s(run).keys() == {0, 1}
