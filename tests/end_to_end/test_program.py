@@ -210,14 +210,21 @@ def test_a_program_of_the_documentation_is_recorded_with_the_rate_that_it_prints
     (tmp_path / file).write_text(text)
     args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
     variables = ["NODES=2", f"PROGRAM={tmp_path / 'mine.yaml'}", f"RESULTS={tmp_path / 'results'}", args]
-    run(*launch_command("scaling", variables))  # so short that the running times may not confirm its number
-    paths = [*(tmp_path / "results").rglob("record.json")]
-    assert {len(load(path).ranks) for path in paths} == {1, 2}
-    for path in paths:
-        record = load(path)
+    status, output = launch(variables)
+    paths = {len(load(path).ranks): path for path in (tmp_path / "results").rglob("record.json")}
+    rates, times = [], []
+    for ranks in (1, 2):
+        record = load(paths[ranks])
         assert record.config["program"]["name"] == program
-        [rate] = re.findall(printed, path.with_name("rank-0.log").read_text(), re.M)
+        [rate] = re.findall(printed, paths[ranks].with_name("rank-0.log").read_text(), re.M)
         assert record.printed.value == float(rate)
+        rates.append(record.printed.value)
+        times.append(record.program.cores.wall_s)
+    # So short that the running times may not confirm its number: of one problem, more than twofold, or opposite.
+    by_number, by_clock = rates[1] / rates[0], times[0] / times[1]
+    opposite = min(by_number, by_clock) <= 1 / 1.1 and max(by_number, by_clock) >= 1.1
+    doubted = opposite or not 0.5 <= by_number / by_clock <= 2
+    assert (status, "the number that was read is not confirmed" in output) == (2 if doubted else 0, doubted), output
 
 
 def test_a_launch_that_fails_shows_its_output(tmp_path):

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.helpers import GOLDEN, kit
 from tests.helpers.kit import make_command, needs_setup, wait_for
@@ -115,3 +116,22 @@ def test_doctor_shows_each_check_as_it_ends(tmp_path):
     assert status in (0, 2), "\n".join(last)  # make: a check failed, on this machine
     assert any(line.startswith("energy ") for line in last)
     assert not ESCAPE.search("\n".join(last)), "\n".join(last)
+
+
+def test_a_question_about_a_table_is_answered_by_a_number_and_the_answer_is_used_from_then_on(tmp_path):
+    """Of a rank: 1 x 100, 2 x 95 and 4 x 92 images/s."""
+    path, kit_folder = tmp_path / "x.csv", tmp_path / "kit"
+    path.write_text("GPUs,img/s,time (s),batch per GPU,steps\n1,100,12,10,100\n2,95,13,10,100\n4,92,14,10,100\n")
+    terminal = Terminal(*make_command(kit_folder, "table", f"FILE={path}"), columns=160)
+    wait_for(lambda: "number of the answer:" in "\n".join(terminal.lines()))
+    (number,) = re.findall(r'(\d) +COLUMNS="img/s=images_per_s_per_rank"', "\n".join(terminal.lines()))
+    terminal.press(f"{number}\n")
+    assert terminal.wait(kit.TIMEOUT_S) == 0, terminal.lines()
+    reading = "'img/s' -> images_per_s_per_rank, of one rank, img/s"
+    assert any(line.startswith(reading) for line in terminal.lines())
+    kept = yaml.safe_load((tmp_path / "x.csv.columns.yaml").read_text())
+    assert kept["columns"] == {"img/s": "images_per_s_per_rank"}
+    for target in ("audit", "explain", "predict"):
+        assert reading in kit.succeed(*make_command(kit_folder, target, f"FILE={path}")), target
+    compared = kit.succeed(*make_command(kit_folder, "compare", f"A={path}", f"B={path}"))
+    assert "368" in compared  # images/s of the job on four ranks: 4 x 92
