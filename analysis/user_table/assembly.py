@@ -84,7 +84,12 @@ class Assembly:
         return self.values["ranks"].groupby(list(column.cells)).nunique().max() > 1
 
     def _mixes(self, column: Column, texts: Mapping[str, list[str]]) -> bool:
-        """Return whether a curve has two values of a column, each beside several numbers of ranks."""
+        """Return whether a curve has two values of a column, each beside several numbers of ranks, or it labels all rows.
+
+        A label that differs in each row stands in the first column.
+        """
+        if column.number == 1 and len({*column.cells}) == len(column.cells) > 1:
+            return True
         rows = self.values[["ranks"]].assign(**texts, cells=column.cells)
         several = rows.groupby([*texts, "cells"])["ranks"].nunique() > 1
         return bool(several.groupby([*texts]).sum().max() > 1 if texts else several.sum() > 1)
