@@ -84,9 +84,9 @@ class Assembly:
         return self.values["ranks"].groupby(list(column.cells)).nunique().max() > 1
 
     def _mixes(self, column: Column, texts: Mapping[str, list[str]]) -> bool:
-        """Return whether a curve has two values of a column, each beside several numbers of ranks, or it labels all rows.
+        """Return whether a column names curves, or rows.
 
-        A label that differs in each row stands in the first column.
+        A curve has two of its values, each beside several numbers of ranks; or it is the first, and all differ.
         """
         if column.number == 1 and len({*column.cells}) == len(column.cells) > 1:
             return True

@@ -104,7 +104,7 @@ ASKED = [
      ["cells=images_per_s", "cells=speedup", "cells=images_per_s_per_rank", "cells=wall_s", "cells=step_s"]),
     ("Input,1 node,2 nodes\nlarge,3.8 s,2.1 s\n", "no column of a known rate, time, speedup or efficiency: is it",
      ["cells=wall_s", "cells=step_s", "cells=epoch_s", "cells=job_s"]),
-    ("||ranks|time (s)|\n|-|-|-|\n|dense|8|12|\n|5 layers|32|5.2|\n", "is each of '' another curve?", ["1=unused"]),
+    ("| |ranks|time (s)|\n|-|-|-|\n|dense|8|12|\n|5 layers|32|5.2|\n", "is each of '' another curve?", ["1=unused"]),
     ("GPUs,cpu,time (s)\n1,Xeon,10\n2,Xeon,6\n4,EPYC,2\n8,EPYC,1.2\n", "is each of 'cpu' another curve?",
      ["cpu=setting", "cpu=unused"]),
     ("GPUs,hue,img/s\n1,18,100\n2,18,190\n1,50,40\n2,50,75\n", "1 ranks but other values",
