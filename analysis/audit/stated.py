@@ -19,37 +19,28 @@ from analysis.thresholds import limit
 
 @rule(TABLE_RULES)
 def stated_speedup(table: pd.DataFrame) -> Iterator[Finding]:
-    """Report a stated speedup that does not follow from its throughputs, within the digits that are printed.
+    """Report a speedup or efficiency in a report that does not follow from its throughputs, within the printed digits.
 
-    The base that it implies (throughput / speedup) is compared with the base that the report states. It is a note if
-    that base is from another run, and the noise between runs is not known.
+    The base that a speedup implies (throughput / speedup) is compared with the base that the report states. It is a
+    note if that base is from another run, and the noise between runs is not known.
     """
     for line in reports.speedups(table):
-        row, base = line.row, line.base
-        if row["quantity"] != "speedup_throughput" or line.verdict.outcome == "inside" or base is None:
+        row, base, follows = line.row, line.base, line.computed.value
+        if line.verdict.outcome == "inside" or base is None:
             continue
-        off = metrics.change_fraction(line.computed.value, row["value"])
-        rate = line.computed.value * base["value"]
-        meaning = (
-            f"It implies a base of {rate / row['value']:.4g} {base['unit']}; {base['place']} states {base['value']:g} "
-            f"for this configuration, which gives {line.computed.value:.2f}x."
-        )
-        undecided = line.verdict.outcome == "undecided"
+        off, undecided = metrics.change_fraction(follows, row["value"]), line.verdict.outcome == "undecided"
+        stated, text = f"{row['value']:.2%}", f"{follows:.2%} = {line.formula}"
+        meaning = "It does not follow from the throughputs beside it."
+        if row["quantity"] == "speedup_throughput":
+            rate = follows * base["value"]
+            stated, text = f"{row['value']:g}x", f"{follows:.4g}x = {rate:g} / {base['value']:g} {base['unit']}"
+            meaning = (
+                f"It implies a base of {rate / row['value']:.4g} {base['unit']}; {base['place']} states "
+                f"{base['value']:g} for this configuration, which gives {follows:.2f}x."
+            )
         if undecided:
             meaning += " Whether runs differ by so much is not decidable: their noise is not known."
-        follows = f"{line.computed.value:.4g}x = {rate:g} / {base['value']:g} {base['unit']}"
-        yield finding(row, "note" if undecided else graded(off), f"{row['value']:g}x", follows, off, meaning)
-
-
-@rule(TABLE_RULES)
-def stated_efficiency(table: pd.DataFrame) -> Iterator[Finding]:
-    """Report a stated efficiency that is not the share of the ideal throughput, within the digits that are printed."""
-    for line in reports.speedups(table):
-        row, follows = line.row, line.computed.value
-        if row["quantity"] == "efficiency_throughput" and line.verdict.outcome == "outside":
-            off = metrics.change_fraction(follows, row["value"])
-            meaning = "The efficiency does not follow from the throughputs beside it."
-            yield finding(row, graded(off), f"{row['value']:.2%}", f"{follows:.2%}", off, meaning)
+        yield finding(row, "note" if undecided else graded(off), stated, text, off, meaning)
 
 
 @rule(TABLE_RULES)

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import metrics
 from analysis.audit.curves import beyond_ideal
-from analysis.audit.findings import Rule, finding, graded, rule
-from analysis.audit.identities import BATCHES, Identity, checkable, contradictions, stated_columns
+from analysis.audit.findings import Rule, finding, rule
+from analysis.audit.identities import BATCHES, IMAGES, TIMES, Identity, checkable, contradictions, stated_columns
 from analysis.curves import ranks_in_words
-from analysis.finding import Finding, Severity
+from analysis.finding import Finding
 from analysis.thresholds import limit
 from analysis.user_table import rates
 from analysis.user_table.headers import TEXT
@@ -21,9 +20,7 @@ from analysis.user_table.table import UserTable
 
 RUN_RULES: dict[str, Rule] = {}
 DEVICES, MODELS = (Path(__file__).with_name(name) for name in ("devices.csv", "models.csv"))
-TIMES = ("wall_s", "job_s", "epoch_s", "step_s")
 CONDITIONS = ("gpu", "machine", "precision", "dataset", "framework")
-_IMAGES = ("", "images", "samples")
 _WINOGRAD = 2.25  # times fewer multiplications of a 3x3 convolution (Lavin and Gray, CVPR'16)
 
 
@@ -35,41 +32,6 @@ def _at(run: pd.Series) -> str:
 def contradiction(table: UserTable) -> Iterator[Finding]:
     """Report a number that contradicts others of its run: `identities.IDENTITIES` lists what follows from what."""
     return contradictions(table)
-
-
-@rule(RUN_RULES)
-def rate_times_time(table: UserTable) -> Iterator[Finding]:
-    """Report a rate that does not give, over the time beside it, the images of that time.
-
-    Over a step these are the global batch; over a wall time at least the images of the run; over an epoch as many at
-    each number of ranks of a curve.
-    """
-    runs, names = table.runs, stated_columns(table)
-    if not names & {"images_per_s", "images_per_s_per_rank"} or not set(runs["work"]) <= {*_IMAGES}:
-        return
-    if {"step_s"} <= names and names & {*BATCHES}:
-        rows = runs[(runs["batch_per_rank"] * runs["ranks"]).eq(runs["global_batch"])]  # others accumulate gradients
-        yield from _misfits(rows, "step_s", rows["global_batch"], "images in a step, the global batch")
-    if {"wall_s", "images"} <= names:
-        fewer = runs[runs["images_per_s"] * runs["wall_s"] < runs["images"]]
-        yield from _misfits(fewer, "wall_s", fewer["images"], "images or more")
-    if "epoch_s" in names:
-        for curve in rates.curves(runs):
-            rows = curve[curve["images_per_s"].gt(0) & curve["epoch_s"].gt(0)].sort_values("ranks", kind="stable")
-            first = float((rows["images_per_s"] * rows["epoch_s"]).iloc[0]) if len(rows) else 0.0
-            yield from _misfits(rows, "epoch_s", pd.Series(first, rows.index), "images in an epoch, as on fewest ranks")
-
-
-def _misfits(runs: pd.DataFrame, time: str, images: pd.Series, text: str) -> Iterator[Finding]:
-    """Yield a finding for each run whose rate times this time is far from these images."""
-    ratios = runs["images_per_s"] * runs[time] / images
-    margin = 1 + limit("apart_serious")
-    for index in ratios.index[~ratios.between(1 / margin, margin) & ratios.notna()]:
-        run, ratio = runs.loc[index], float(ratios[index])
-        stated = f"{run['images_per_s']:.6g} images/s x {run[time]:.6g} s = {ratio * images[index]:.6g} images"
-        meaning = "The rate, the time or its unit, or whose batch or rate it is, is not as the table says."
-        grade: Severity = "warning" if 0.5 < ratio < 2 else "serious"
-        yield finding(_at(run), grade, stated, f"{images[index]:.6g} {text}", ratio - 1, meaning)
 
 
 @rule(RUN_RULES)
@@ -87,61 +49,6 @@ def times_beyond_ideal(table: UserTable) -> Iterator[Finding]:
 
 
 @rule(RUN_RULES)
-def speedup_from_times(table: UserTable) -> Iterator[Finding]:
-    """Report a stated speedup or efficiency that follows from no time beside it, within the digits that are printed.
-
-    It is that of the base x time of the base / time, of equal work in all; or x ranks, of equal work for each. Bases
-    are the run on fewest ranks of its curve, and any stated as 1. Tables with rates are left to `stated_speedup`.
-    """
-    times = [name for name in TIMES if name in stated_columns(table)]
-    for name in ("speedup", "efficiency"):
-        if name not in table.runs or "images_per_s" in table.runs:
-            continue
-        ones, findings, fitting = table.runs[table.runs[name].eq(1)], [], set()
-        for curve in rates.curves(table.runs):
-            rows = curve[curve[name].notna()]
-            bases = pd.concat([rows[rows["ranks"].eq(rows["ranks"].min())], ones])
-            pairs = [(base, time) for _, base in bases.iterrows() for time in times]
-            for _, run in rows.iterrows():
-                half = _half(table, run, name)
-                options = [option for base, time in pairs for option in _options(table, run, base, time, name)]
-                if any(low - half <= run[name] <= high + half for low, high in options):
-                    fitting.add((run["file"], run["line"]))
-                elif options:
-                    nearest = min((sum(ends) / 2 for ends in options), key=lambda value: abs(value - run[name]))
-                    findings.append((run, nearest))
-        for run, nearest in findings:
-            if (run["file"], run["line"]) not in fitting:  # a line of several curves has one ratio, of one of them
-                off = metrics.change_fraction(nearest, float(run[name]))
-                meaning = (
-                    "The times beside it give another one, over the run on fewest ranks or one that is stated as 1."
-                )
-                grade = graded(off)
-                if table.unread_times:
-                    grade, meaning = "note", f"{meaning} It may follow from the columns of times that are not used."
-                yield finding(_at(run), grade, f"{name} {run[name]:g}", f"{nearest:.4g}", off, meaning)
-
-
-def _options(table: UserTable, run: pd.Series, base: pd.Series, time: str, name: str) -> Iterator[tuple[float, float]]:
-    """Yield the ends between which rounding leaves a ratio of times, of equal work in all and for each rank."""
-    before, after = _half(table, base, time), _half(table, run, time)
-    half = 0.0 if base[name] == 1 else _half(table, base, name)  # the 1 of a base is exact
-    if not (base[time] > before and run[time] > after and base[name] > half):
-        return
-    low = (base[name] - half) * (base[time] - before) / (run[time] + after)
-    high = (base[name] + half) * (base[time] + before) / (run[time] - after)
-    more = run["ranks"] / base["ranks"]
-    for factor in (1.0, more if name == "speedup" else 1 / more):
-        yield low * factor, high * factor
-
-
-def _half(table: UserTable, run: pd.Series, name: str) -> float:
-    """Return how far rounding can have moved a number."""
-    half = table.rounding[name].get(run.name, 0.0) if name in table.rounding else 0.0
-    return 0.0 if pd.isna(half) else float(half)
-
-
-@rule(RUN_RULES)
 def impossible_rate(table: UserTable) -> Iterator[Finding]:
     """Report more images/s than the arithmetic of a device allows, as 8,000 images/s of ResNet-50 on one K80.
 
@@ -149,7 +56,7 @@ def impossible_rate(table: UserTable) -> Iterator[Finding]:
     the peak is that of the fastest format (devices.csv). Images of another dataset than ImageNet may be smaller.
     """
     runs = table.runs
-    if "images_per_s_per_rank" not in runs or not set(runs["work"]) <= {*_IMAGES}:
+    if "images_per_s_per_rank" not in runs or not set(runs["work"]) <= {*IMAGES}:
         return
     gmacs, peaks = _by_name(MODELS, "model", "gmacs"), _by_name(DEVICES, "gpu", "peak_tflops")
     for _, run in runs[runs["images_per_s_per_rank"].notna()].iterrows():
@@ -260,17 +167,13 @@ _RATIOS, _BATCHES = "speedup|efficiency", "|".join(BATCHES)
 _NEEDS = {
     "beyond_ideal": ((rf"{_RATE}|speedup_.*",), "rates or speedups"),
     "more_ranks_no_faster": (("images_per_s|epoch_s|wall_s|job_s",), "rates or times"),
-    "stated_speedup": (("speedup_throughput", "images_per_s"), "speedups beside rates"),
-    "stated_efficiency": (("efficiency_throughput", "images_per_s"), "efficiencies beside rates"),
     "copied_values": ((rf"{_RATE}|wall_s|job_s",), "rates or times"),
     "coarse_clock": (("wall_s|epoch_s|init_s",), "times"),
     "parts_and_total": (("init_s", "wall_s", "job_s"), "times of the start, the training and the job"),
     "unequal_work": (("steps_per_rank.*",), "steps"),
     "wall_time_misfit": (("wall_s", "steps_per_rank.*"), "wall times with steps and batches"),
     "too_short": (("wall_s", "steps_per_rank.*", _RATE), "wall times with steps, batches and rates"),
-    "rate_times_time": ((_RATE, "step_s|epoch_s|images"), "rates beside times of steps or epochs"),
     "times_beyond_ideal": ((_TIMES,), "times"),
-    "speedup_from_times": ((_RATIOS, _TIMES), "speedups beside times alone"),
     "impossible_rate": ((_RATE, "model|setting", "gpu|machine|setting"), "rates of a model on a GPU"),
     "different_conditions": (("speedup", "|".join((*CONDITIONS, *BATCHES))), "speedups beside batches or conditions"),
     "weak_or_strong": ((_RATIOS, _BATCHES), "speedups beside batches"),
@@ -294,12 +197,12 @@ def _rules(tidy: pd.DataFrame, runs: pd.DataFrame, identities: list[Identity]) -
     for name, (patterns, wanted) in _NEEDS.items():
         names = columns if name in RUN_RULES else quantities
         able = all(any(re.fullmatch(pattern, there) for there in names) for pattern in patterns)
-        if able and not (name in ("speedup_from_times", "times_beyond_ideal") and "images_per_s" in columns):
+        if able and not (name == "times_beyond_ideal" and "images_per_s" in columns):
             ran.append(name)
         else:
             missing.append(f"{name} (no {wanted})")
     if missing:
         yield f"rules that could not run: {', '.join(missing)}"
     yield f"rules that ran: {', '.join(ran) or 'none'}"
-    if identities:
-        yield f"identities that were checked: {', '.join(identity.text for identity in identities)}"
+    texts = [f"{identity.quantity} = {identity.text}" for identity in identities]
+    yield f"identities that were checked: {', '.join(texts) or 'none'}"

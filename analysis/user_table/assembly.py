@@ -185,6 +185,7 @@ class Assembly:
             self._put("images_per_s", whole, rounding["images_per_s_per_rank"] * ranks)
             for end in {"low", "high"} & {*values}:
                 self.values[end] *= ranks
+                self.rounding[end] *= ranks
 
     def _rename(self, old: str, new: str, why: str) -> None:
         self.values = self.values.rename(columns={old: new})

@@ -8,7 +8,6 @@ import pandas as pd
 
 from analysis.table import schema
 from analysis.user_table.headers import TEXT
-from analysis.user_table.rates import curves
 
 # Quantities of the tidy table that a user's table may have.
 _MEASURED = ("init_s", "wall_s", "job_s", "epoch_s", "images_per_s_per_rank", "images_per_s", "steps_per_rank")
@@ -31,7 +30,7 @@ def tidy(runs: pd.DataFrame, rounding: pd.DataFrame, stated: Collection[str], pa
     identity = _identity(runs)
     parts = [pd.DataFrame()]
     for name, (quantity, kind) in quantities.items():
-        if name not in runs or (values := own_base(runs, name).dropna()).empty:
+        if name not in runs or (values := runs[name].dropna()).empty:
             continue
         rows = identity.loc[values.index].assign(quantity=quantity, value=values, kind=kind)
         unit = schema.QUANTITIES[quantity].unit
@@ -40,32 +39,6 @@ def tidy(runs: pd.DataFrame, rounding: pd.DataFrame, stated: Collection[str], pa
         parts.append(rows.assign(half_unit=rounding[name] if rounded else float("nan")))
     rows = pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
     return schema.check(rows.reindex(columns=[column.name for column in schema.COLUMNS]), path)
-
-
-def own_base(runs: pd.DataFrame, name: str) -> pd.Series:
-    """Return a column; of stated ratios only those whose base, the run on fewest ranks of its batch, states 1."""
-    if name not in ("speedup", "efficiency"):
-        return runs[name]
-    stated = runs[name]
-    for curve in curves(runs):
-        first = curve["ranks"].eq(curve["ranks"].min())
-        if (curve.loc[first, name] - 1).abs().min() > 0.01:
-            stated = stated.drop(curve.index)
-            continue
-        for index, run in curve.iterrows():
-            if (base := _fewest(curve, run)) is not None and (base[name] - 1).abs().min() > 0.01:
-                stated = stated.drop(index)
-    return stated
-
-
-def _fewest(curve: pd.DataFrame, run: pd.Series) -> pd.DataFrame | None:
-    """Return the runs on fewest ranks with the batch of a rank of a run, else with its batch of all; None without."""
-    for batch in ("batch_per_rank", "global_batch"):
-        if batch in curve and pd.notna(run[batch]):
-            same = curve[curve[batch].eq(run[batch])]
-            if same["ranks"].min() < run["ranks"] or (same["ranks"].eq(run["ranks"]).all() and batch == "global_batch"):
-                return same[same["ranks"].eq(same["ranks"].min())]
-    return None
 
 
 def settings(runs: pd.DataFrame) -> pd.Series:

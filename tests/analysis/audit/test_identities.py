@@ -52,6 +52,60 @@ def contradictions(tmp_path: Path, header: str, rows: str) -> list[tuple[str, st
             "1,1.0,1.0; 2,1.9,0.95; 4,3.6,0.80",
             ("efficiency 0.8", "0.9"),
         ),
+        (
+            "GPUs,images/s per GPU,efficiency",
+            "1,100,100%; 2,95,95%; 4,90,90%",
+            "1,100,100%; 2,95,95%; 4,90,96%",
+            ("efficiency 0.96", "0.9"),
+        ),
+        (
+            "GPUs,images/s,low,high",
+            "1,100,98,103; 2,190,185,190; 4,360,360,371",
+            "1,100,98,103; 2,190,192,195; 4,360,352,371",
+            ("images_per_s 190", "192"),
+        ),
+        (
+            "GPUs,images/s per GPU,low,high",
+            "1,100,98,103; 2,95,92,97; 4,90,87,93",
+            "1,100,98,103; 2,95,92,97; 4,99,87,93",  # 4 x 99 and 4 x 93
+            ("images_per_s 396", "372"),
+        ),
+        (
+            "GPUs,batch per GPU,images/s,step time (s)",
+            "1,64,100,0.64; 2,64,200,0.70",  # the 64 images of a step; timed in another way
+            "1,64,100,0.64; 2,64,200,0.90",
+            ("step_s 0.9", "0.64"),
+        ),
+        (
+            "GPUs,images/s,epoch time (s)",
+            "1,100,500; 2,190,263",  # 50,000 images
+            "1,100,500; 2,190,500",
+            ("epoch_s 500", "263.16"),
+        ),
+        (
+            "GPUs,total images/s,training time (s),images",
+            "1,100,500,50000; 2,190,3000,50000",  # a start that takes long
+            "1,100,500,50000; 2,190,100,50000",
+            ("wall_s 100", "263.16"),
+        ),
+        (
+            "GPUs,time (s),speedup",
+            "1,163,1; 2,93,1.75; 4,47,3.47",
+            "1,163,1; 2,93,1.72; 4,47,3.47",  # 163 / 93 = 1.753: 1.74 to 1.77
+            ("speedup 1.72", "1.7527"),
+        ),
+        (
+            "GPUs,time (s),efficiency",
+            "1,163,100%; 2,93,88%; 4,47,87%",
+            "1,163,100%; 2,93,88%; 4,47,95%",
+            ("efficiency 0.95", "0.86702"),
+        ),
+        (
+            "ranks,hook_s,speedup,wall_s",
+            "1,128,1,140; 2,70,1.75,80",
+            "1,128,1,140; 2,70,1.83,80",  # 128 / 70, of a time that is not used
+            ("speedup 1.83", "1.75"),
+        ),
     ],
 )
 def test_a_number_that_does_not_follow_is_named_and_a_clean_table_is_not(tmp_path, header, clean, wrong, expected):
@@ -59,18 +113,46 @@ def test_a_number_that_does_not_follow_is_named_and_a_clean_table_is_not(tmp_pat
     assert contradictions(tmp_path, header, wrong) == [expected]
 
 
-def test_an_efficiency_that_is_the_ratio_of_times_in_weak_scaling_is_not_named(tmp_path):
-    assert contradictions(tmp_path, "GPUs,speedup,efficiency", "1,1.0,1.0; 2,0.95,0.95; 4,0.90,0.90") == []
+@pytest.mark.parametrize(
+    ("header", "rows"),
+    [
+        ("GPUs,speedup,efficiency", "1,1.0,1.0; 2,0.95,0.95; 4,0.90,0.90"),  # of times in weak scaling
+        ("GPUs,time (s),speedup", "1,163,1; 2,165,1.98; 4,170,3.84"),  # weak scaling: 4 x 163 / 170
+        ("GPUs,time (s),efficiency", "1,163,100%; 2,165,99%; 4,170,96%"),
+        ("GPUs,time (s),speedup", "1,1.3975,1.05; 2,0.5858,2.51; 4,0.8408,1.75"),  # over a serial program
+        ("GPUs,setup,time (s),speedup", "1,one,60,1; 4,several,17,3.5; 8,several,9,6.7"),  # a base in another row
+        ("GPUs,images/s,time (s),speedup", "1,100,163,1; 2,190,93,1.75; 4,360,47,3.47"),  # of times, beside rates
+        ("GPUs,batch per GPU,images/s,efficiency", "1,64,100,1; 2,64,190,.95; 2,32,150,1; 4,32,270,.9"),  # two bases
+        ("GPUs,images/s,images/s per GPU,low,high", "1,100,100,98,103; 2,190,95,93,97"),  # of one GPU
+        ("GPUs,total tok/s,epoch time (s)", "1,100,500; 2,190,500"),  # tokens are no images
+    ],
+)
+def test_what_may_mean_something_else_is_not_named(tmp_path, header, rows):
+    assert contradictions(tmp_path, header, rows) == []
+
+
+def test_a_ratio_of_one_is_exempt_only_on_the_fewest_ranks(tmp_path):
+    wrong = contradictions(
+        tmp_path, "GPUs,batch per GPU,images/s,efficiency", "1,64,100,1.00; 2,64,190,1.00; 4,64,360,0.90"
+    )
+    assert wrong == [("efficiency 1", "0.95")]
 
 
 def test_a_base_with_another_batch_is_the_one_that_states_one(tmp_path):
     header = "GPUs,batch per GPU,images/s,speedup,efficiency"
     assert contradictions(tmp_path, header, "1,64,120,1.0,1.0; 2,32,190,1.58,0.79; 4,32,360,3.0,0.75") == []
     wrong = contradictions(tmp_path, header, "1,64,120,1.0,1.0; 2,32,190,1.58,0.79; 4,32,360,3.6,0.90")
-    assert wrong == [("speedup 3.6", "3")]
+    assert wrong == [("speedup 3.6", "3"), ("efficiency 0.9", "0.75")]
 
 
 def test_each_identity_is_among_those_that_a_table_allows(tmp_path):
-    file = tmp_path / "study.csv"
-    file.write_text("GPUs,speedup,efficiency\n1,1,1\n2,1.9,0.95\n")
-    assert [identity.name for identity in identities.checkable(table.read(file, ""))] == ["efficiency_of_speedup"]
+    def names(header, row):
+        (tmp_path / "study.csv").write_text(f"{header}\n1,{row}\n2,{row.replace('100,100', '190,95')}\n")
+        return {identity.name for identity in identities.checkable(table.read(tmp_path / "study.csv", ""))}
+
+    assert names("GPUs,speedup,efficiency", "1.9,0.95") == {"efficiency_of_speedup"}
+    assert names("GPUs,images/s per GPU,speedup", "100,1.9") == {"speedup"}
+    stated = "nodes,GPUs per node,epochs,images,time (s),epoch time (s),job time (s),batch per GPU,global batch"
+    measured = "images/s,images/s per GPU,low,high,step time (s),speedup,efficiency"
+    every = names(f"GPUs,{stated},{measured}", "1,1,3,50000,90,30,95,64,64,100,100,98,102,0.64,1.9,0.95")
+    assert every == {identity.name for identity in identities.IDENTITIES}

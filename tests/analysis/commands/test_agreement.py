@@ -14,8 +14,7 @@ VERDICTS = {"inside": "supported", "outside": "contradicted", "undecided": "not 
 
 # The rules of the audit about derived numbers that a report states, and their quantities.
 SAME_NUMBER = {
-    "stated_speedup": ("speedup_throughput",),
-    "stated_efficiency": ("efficiency_throughput",),
+    "stated_speedup": ("speedup_throughput", "efficiency_throughput"),
     "percentage_base": tuple(reports.CHANGES),
     "size_in_bytes": ("model_bytes",),
 }
