@@ -98,6 +98,8 @@ def append(point: Path, line: Line) -> str:
         file.write((b"\n" if content and not content.endswith(b"\n") else b"") + text + b"\n")
         file.flush()
         files.synchronize(file.fileno())
+        if not content:
+            files.synchronize_folder(point)
     return hashlib.sha256(text).hexdigest()
 
 

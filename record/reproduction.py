@@ -42,7 +42,6 @@ def reproduction_path(results: Path, report: str) -> Path:
 def write_reproduction(reproduction: Reproduction, results: Path) -> Path:
     """Write the outcome beside the records; returns its path. A later reproduction replaces it, but not the records."""
     file = reproduction_path(results, reproduction.report)
-    results.mkdir(parents=True, exist_ok=True)
     files.write_whole(file, msgspec.json.format(msgspec.json.encode(reproduction), indent=1) + b"\n")
     return file
 

@@ -21,13 +21,11 @@ from typing import BinaryIO
 
 from common import bounded_files as bounded
 from record.kit import ROOT
-from record.schema import RECORD_NAME, RecordError, RunOutcome, load_outcome
+from record.schema import RECORD_NAME, RUN_FOLDER, RecordError, RunOutcome, load_outcome
 
 # The code that ranks run. Not conf/: a rank gets its configuration from the launcher.
 FOLDERS = ("train", "record", "common")
 _NOT_OF_RANKS = re.compile("train/(tools|tracking|launch/(?!start/))")
-# The folder of a run: repeat, and generation if it is not the first. Nothing else, as "r0 (copy)", is one.
-_RUN = re.compile(r"r(0|[1-9][0-9]{0,8})(?:\.([2-9]|[1-9][0-9]{1,8}))?")
 DIGITS = 12  # hexadecimal, of each file: enough to tell copies apart
 
 
@@ -43,7 +41,7 @@ def run_folder(point: Path, repeat: int, generation: int) -> Path:
 
 def is_run(name: str) -> bool:
     """Return whether a folder has the name of a run."""
-    return bool(_RUN.fullmatch(name))
+    return bool(RUN_FOLDER.fullmatch(name))
 
 
 def checkpoints(run: Path) -> Path:
@@ -54,7 +52,7 @@ def checkpoints(run: Path) -> Path:
 def _numbers(point: Path) -> list[tuple[int, int]]:
     """Return the repeat and the generation of each run of a point that has a folder, ascending."""
     try:
-        matches = [_RUN.fullmatch(entry.name) for entry in os.scandir(point) if entry.is_dir()]
+        matches = [RUN_FOLDER.fullmatch(entry.name) for entry in os.scandir(point) if entry.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted((int(match[1]), int(match[2] or 1)) for match in matches if match)
@@ -97,8 +95,16 @@ def new_run(point: Path, repeat: int) -> tuple[Path, int]:
     """Make the folder of the next generation of a repeat; returns it, and its number. Raises OSError."""
     generation = 1 + max((generation for number, generation in _numbers(point) if number == repeat), default=0)
     folder = run_folder(point, repeat, generation)
-    folder.mkdir(parents=True)
+    make_folder(folder, exist_ok=False)
     return folder, generation
+
+
+def make_folder(folder: Path, exist_ok: bool = True) -> None:
+    """Make a folder and those above it, and wait until their names are on the disk. Raises OSError."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=exist_ok)
+    for path in missing:
+        synchronize_folder(path.parent)
 
 
 # A file system that lacks a call, as some behind FUSE or a network, answers with one of these.
@@ -121,7 +127,7 @@ def whole_file(path: Path, mode: int = 0o666, replace: bool = True) -> Iterator[
     mode: its permissions, less the umask. replace: it may take the place of another file.
     Raises OSError naming the path.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     writing = path.with_name(f".{path.name}.{secrets.token_hex(4)}.writing")
     try:
         with os.fdopen(os.open(writing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
@@ -132,7 +138,7 @@ def whole_file(path: Path, mode: int = 0o666, replace: bool = True) -> Iterator[
             writing.replace(path)
         else:
             _name_once(writing, path)
-        _synchronize_folder(path.parent)
+        synchronize_folder(path.parent)
     except FileExistsError:
         raise FileExistsError(errno.EEXIST, "it exists, and nothing measured is ever replaced", str(path)) from None
     except OSError as error:
@@ -158,7 +164,7 @@ def _name_once(writing: Path, path: Path) -> None:
             raise
 
 
-def _synchronize_folder(folder: Path) -> None:
+def synchronize_folder(folder: Path) -> None:
     """Wait until the names in a folder are on the disk. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -185,9 +191,12 @@ def append(path: Path, content: bytes) -> None:
     Raises OSError naming the path.
     """
     with bounded.named(path), path.open("ab") as file:
+        is_new = file.tell() == 0
         file.write(content)
         file.flush()
         synchronize(file.fileno())
+        if is_new:
+            synchronize_folder(path.parent)
 
 
 def digest(path: Path, algorithm: str = "sha256") -> str:

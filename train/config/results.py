@@ -29,7 +29,7 @@ def check_results(results: Path, trust_others: bool = False) -> list[str]:
     """
     os.umask(os.umask(0) | 0o022)
     try:
-        results.mkdir(parents=True, exist_ok=True)
+        files.make_folder(results)
     except OSError as error:
         why = "a file" if results.is_file() else error.strerror
         raise ConfigError(f"results={results}: {why}; give a folder for records, as RESULTS=/data/results") from error
