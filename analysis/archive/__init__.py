@@ -3,6 +3,7 @@
 Files are records, and what launches wrote beside them; scrubbed: without names.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from analysis import TableError
 from analysis.archive.manifest import GZIP, digest
 from analysis.archive.scrub import Scrubber, authors_names, reveals
 from common import bounded_files as bounded
-from record import ledger, protocol
+from record import ledger, protocol, run_files
 from record import schema as record
 from record.schema import RecordError, RunRecord
 
@@ -88,13 +89,16 @@ def _launch_files(results: Path, runs: Iterable[Path], problems: list[str]) -> d
 
     Add a line to `problems` for each that cannot be read.
     """
-    patterns = (ledger.NAME, f"*/{protocol.assignment_path(Path()).name}", "*/rank-*.jsonl")
     homes = {results / path.parents[1] for path in runs}
     homes |= {
         path.parent for name in {path.parts[0] for path in runs} for path in results.glob(f"{name}/*/*/{ledger.NAME}")
     }
     contents = {}
-    for path in (path for home in sorted(homes) for pattern in patterns for path in sorted(home.glob(pattern))):
+    folders = {run for home in homes for generations in run_files.runs(home).values() for run in generations}
+    folders |= {results / path.parent for path in runs}
+    paths = [*(home / ledger.NAME for home in homes), *map(protocol.assignment_path, folders)]
+    paths += [path for folder in folders for path in protocol.part_paths(folder)]
+    for path in sorted(path for path in paths if os.path.lexists(path)):
         try:
             contents[path.relative_to(results)] = bounded.read(path, links=False)
         except OSError as error:

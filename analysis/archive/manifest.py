@@ -3,6 +3,7 @@
 Signatures are those of OpenSSH.
 """
 
+import codecs
 import gzip
 import hashlib
 import io
@@ -18,8 +19,10 @@ from pathlib import Path
 from typing import IO
 
 from analysis import TableError, grouped
+from analysis.verify.contents import as_written
 from common import bounded_files as bounded
 from common.programs import finished
+from record.schema import is_backup
 
 MANIFEST = "MANIFEST"
 SIGNATURE = "MANIFEST.sig"
@@ -161,6 +164,8 @@ _DAMAGED = (OSError, EOFError, ValueError, tarfile.TarError, zlib.error)
 MOST_TIMES, MOST_BYTES = 100, 1 << 28
 _BLOCK_BYTES = 1 << 20
 _UP = {"", ".", ".."}
+# What editors, patch and file managers leave behind.
+_LITTER = re.compile(r"(.*/)?([^/]+(~|\.orig|\.bak|\.swp)|\.DS_Store|Thumbs\.db|desktop\.ini)")
 
 Entry = tuple[str, str, IO[bytes] | None]  # name, problem ("": none), content
 
@@ -169,10 +174,12 @@ Entry = tuple[str, str, IO[bytes] | None]  # name, problem ("": none), content
 class Packed:
     """The SHA-256 of each file by its name; the manifest and its signature; a line for what no archive should hold.
 
-    launches: the records, and the files by which they are verified.
+    plain: the SHA-256 of each file with the line ends that `bundle` writes. launches: the records, and the files by
+    which they are verified.
     """
 
     digests: dict[str, str] = field(default_factory=dict)
+    plain: dict[str, str] = field(default_factory=dict)
     launches: dict[str, bytes] = field(default_factory=dict)
     outside: dict[str, bytes] = field(default_factory=dict)
     extra: list[str] = field(default_factory=list)
@@ -198,13 +205,46 @@ def read_packed(path: Path) -> Packed:
                 contents.outside[name] = _whole(content, _MOST_BYTES[name])
             elif name.startswith("results/") and name.endswith((".json", ".jsonl")):
                 contents.launches[name] = _whole(content, bounded.MOST_BYTES)
-                contents.digests[name] = digest(contents.launches[name])
+                contents.digests[name], contents.plain[name] = _digests(io.BytesIO(contents.launches[name]))
             else:
-                contents.digests[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+                contents.digests[name], contents.plain[name] = _digests(content)
     except _DAMAGED as error:
         raise TableError(f"{path}: not a whole archive{where}: {getattr(error, 'strerror', None) or error}") from error
     contents.extra.extend(_clashes([*contents.digests, *contents.outside]))
     return contents
+
+
+def _digests(content: IO[bytes]) -> tuple[str, str]:
+    """Return the SHA-256 of a file, and the one without what editors and git do to line ends and at its begin."""
+    whole, plain, mark = hashlib.sha256(), hashlib.sha256(), codecs.BOM_UTF8
+    while line := content.readline(_BLOCK_BYTES):
+        whole.update(line)
+        plain.update((line[:-2] + b"\n" if line.endswith(b"\r\n") else line).removeprefix(mark))
+        mark = b""
+    return whole.hexdigest(), plain.hexdigest()
+
+
+def harmless(stated: Mapping[str, str], packed: Packed, unpacked: bool) -> dict[str, str]:
+    """Return the files that differ from the manifest in nothing that is said or used, each with the difference.
+
+    unpacked: whether it is a folder, in which backups may be.
+    """
+    named = {name: "line ends or white space differ; it says the same"
+             for name, sha256 in stated.items()
+             if packed.digests.get(name, sha256) != sha256 and _says_the_same(packed, name, sha256)}  # fmt: skip
+    extra = packed.digests.keys() - stated.keys() if unpacked else ()
+    backups = (name for name in extra if _LITTER.fullmatch(name) or is_backup(Path(name)))
+    return named | dict.fromkeys(backups, f"a backup: not in the {MANIFEST}, and not used")
+
+
+def _says_the_same(packed: Packed, name: str, sha256: str) -> bool:
+    if packed.plain[name] == sha256:
+        return True
+    try:
+        file, content = name.rpartition("/")[2], packed.launches.get(name)
+        return content is not None and digest(as_written(file, content)) == sha256
+    except ValueError:
+        return False
 
 
 def _whole(content: IO[bytes], most_bytes: int) -> bytes:

@@ -71,7 +71,7 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
             files.write_once(folder / "results" / path, content)
         with contextlib.chdir(folder):  # figures and page name records by their paths in the archive
             study = Study(Path("results"))
-            print(f"{len(collected.records)} records; figures, then {manifest.CLAIMS}:", flush=True)
+            print(*study.trust(), f"figures, then {manifest.CLAIMS}:", sep="\n", flush=True)
             draw.write_page(study, Path("report.html"), Path("figures"))
             _write_traces(study.records, Path("figures"))
             Path(manifest.CLAIMS).write_text(documents.text(judge(read_contents().claims, study)) + "\n")

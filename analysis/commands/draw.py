@@ -76,6 +76,7 @@ def declare_list(parser: argparse.ArgumentParser) -> None:
 def run_list(options: argparse.Namespace) -> int:
     """Print the figures as a table; returns the exit status."""
     study = Study(options.results)
+    arguments.print_notices(study)
     rows = []
     for entry in registry.figures(study.local).values():
         points = entry.points(study)

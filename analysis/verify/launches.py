@@ -191,17 +191,20 @@ def _lines(place: str, launch: Launch, run: RunRecord) -> Iterator[Finding]:
 
 def remembered(experiment: str, launches: Launches) -> Iterator[Finding]:
     """Yield the ledgers that lack a line which a later launch found: its end was removed or changed."""
+    points = {name.rpartition("/")[0] for name in launches.begun}
     for point, known in launches.known.items():
-        digests = launches.ledgers.get(point)
-        if digests is None:
-            continue  # `planned` names a point that is gone
+        if point not in points:
+            continue  # `planned` names it
+        digests = launches.ledgers.get(point, [])
         missing = [each for each in known if each.last not in digests]
         if not missing:
             continue
         lines, first, _, by = max(missing)
         severity: Severity = "warning"
         stated, meaning = f"{len(digests)} lines", "Lines were removed, or the folder is an earlier copy."
-        if first not in digests:
+        if not digests:
+            stated, meaning = "no ledger", "It was removed or lost: launches that were dropped do not show."
+        elif first not in digests:
             stated, meaning = "another ledger", "It was deleted and measured again, or comes from elsewhere."
         elif lines <= len(digests):
             severity, stated, meaning = "serious", f"another line {lines}", "It was changed after that."

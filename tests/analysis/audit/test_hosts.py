@@ -84,8 +84,9 @@ def test_one_machine_that_differs_in_two_curves_is_one_finding():
 def software(**changes):
     """Return the findings on two launches, the second with these versions, or this image."""
     runs = [make_record(), make_record(nodes=2)]
-    runs[0].environment.versions["python"] = "3.11.7"
-    runs[1].environment.versions["python"] = changes.pop("python", "3.11.7")
+    for name, usual in (("python", "3.11.7"), ("numpy", "2.0.2")):
+        runs[0].environment.versions[name] = usual
+        runs[1].environment.versions[name] = changes.pop(name, usual)
     for run in runs:
         run.environment.image = "kit:cpu"
     runs[1].environment = replace(runs[1].environment, **changes)
@@ -93,9 +94,11 @@ def software(**changes):
     return [(finding.severity, finding.stated) for finding in findings]
 
 
-def test_a_patch_level_of_python_and_an_image_that_half_of_the_records_name_are_notes():
+def test_a_patch_level_of_python_or_numpy_and_an_image_that_half_of_the_records_name_are_notes():
     assert software() == []
     assert software(python="3.11.9") == [("note", "python: 3.11.7, 3.11.9")]
+    assert software(numpy="2.0.3") == [("note", "numpy: 2.0.2, 2.0.3")]
+    assert software(numpy="2.1.0") == [("serious", "numpy: 2.0.2, 2.1.0")]
     assert software(python="3.12.1") == [("serious", "python: 3.11.7, 3.12.1")]
     assert software(image=None) == [("note", "image: kit:cpu, none")]
     assert software(image_digest="sha256:12") == [("note", "image: kit:cpu, sha256:12")]

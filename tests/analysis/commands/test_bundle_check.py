@@ -1,3 +1,4 @@
+import json
 import shutil
 import subprocess
 import tarfile
@@ -9,7 +10,7 @@ from analysis.commands import bundle
 from tests.helpers import launched
 from tests.helpers.needs import needs
 
-FILES = {"README.txt": "read me", "figures/one.svg": "<svg/>"}  # beside the four of a launch
+FILES = {"README.txt": "read me\n", "figures/one.svg": "<svg/>"}  # beside the four of a launch
 
 
 def key(folder, name="id_ed25519"):
@@ -132,6 +133,32 @@ def test_an_unpacked_archive_can_be_checked_too(packed, command, tmp_path):
     command("bundle-check", folder)
     (folder / "link").symlink_to("/etc/passwd")
     assert "extra: link is not a regular file" in command("bundle-check", folder, status=1).out
+
+
+def test_line_ends_white_space_and_backups_are_named_and_do_not_fail(packed, command, tmp_path):
+    with tarfile.open(packed()) as tar:
+        tar.extractall(tmp_path / "there")
+    folder = tmp_path / "there" / "bundle"
+    (record,) = folder.rglob("record.json")
+    for path in folder.rglob("*"):
+        if path.name in ("README.txt", "ledger.jsonl") or path.name.startswith("rank-"):
+            path.write_bytes((b"\xef\xbb\xbf" if path.name == "README.txt" else b"") + crlf(path.read_bytes()))
+    record.write_text(json.dumps(json.loads(record.read_text()), indent=2))
+    shutil.copytree(record.parent, record.parent.with_name("r0-old"))
+    (folder / "README.txt~").write_text("read me, once")
+    output = command("bundle-check", folder).out
+    assert output.count("it says the same") >= 4
+    assert output.count("a backup: not in the MANIFEST, and not used") == 5
+    assert "1 of 1 records made again from their files" in output
+    record.with_name("rank-9.host0.7.jsonl").write_text("{}")
+    assert "extra: results/" in command("bundle-check", folder, status=1).out
+    record.with_name("rank-9.host0.7.jsonl").unlink()
+    (folder / "README.txt").write_bytes(crlf(b"read me not\n"))
+    assert "differs: README.txt" in command("bundle-check", folder, status=1).out
+
+
+def crlf(content):
+    return content.replace(b"\n", b"\r\n")
 
 
 def without_records(folder):

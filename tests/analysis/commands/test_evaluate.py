@@ -1,5 +1,6 @@
 import json
 import shutil
+import subprocess
 import tarfile
 from contextlib import suppress
 
@@ -9,6 +10,7 @@ from analysis.__main__ import main
 from analysis.commands import evaluate
 from analysis.figures import registry
 from tests.helpers.drawn_figures import experiment_figures
+from tests.helpers.needs import needs
 from tests.helpers.studies import curve_in_rounds
 
 
@@ -50,6 +52,25 @@ def test_a_damaged_archive_and_an_experiment_that_is_none_are_named(command, arc
     assert not (tmp_path / "evaluation.md").exists()
     error = command("evaluate", archive, "--only", "E99", status=2).err
     assert "ONLY=E99: no such experiment; allowed are E1 to E21" in error
+
+
+@pytest.mark.slow
+@needs("ssh-keygen")
+def test_why_an_archive_is_not_evaluated_is_named(command, archive, tmp_path):
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True)
+    out = ("--out", tmp_path / "evaluation.md")
+    unsigned = command("evaluate", archive, "--sign-key", tmp_path / "key.pub", *out, status=1).err
+    assert unsigned.endswith(f"not evaluated: it is not signed, and SIGN_KEY={tmp_path}/key.pub must have\n")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path)
+    record = next((tmp_path / "bundle").rglob("record.json"))
+    shutil.copytree(record.parent, record.parent.with_name("r0-old"))
+    with tarfile.open(tmp_path / "again.tar.gz", "w:gz") as packed:
+        packed.add(tmp_path / "bundle", "bundle")
+    again = command("evaluate", tmp_path / "again.tar.gz", *out, status=1)
+    assert f"{record.parent.parent.name}/r0-old/record.json is not in the MANIFEST" in again.out
+    assert again.err.endswith("not evaluated: files: 1 extra\n")
+    assert not (tmp_path / "evaluation.md").exists()
 
 
 @pytest.mark.slow

@@ -105,8 +105,15 @@ def test_a_copied_folder_and_one_that_lost_a_file(results, tmp_path):
     assert found(tmp_path / "copy") == []
     (home(results) / "r1" / "rank-1.host0.7.jsonl").unlink()
     no_accusation(results, "not_compared note 1 of 6 records: files of their launches are missing")
+
+
+def test_a_ledger_that_was_lost_or_removed_is_named_by_the_launches_that_found_it(results):
     (home(results) / ledger.NAME).unlink()
-    no_accusation(results, "1 of 6 records: files of their launches are missing; 3 of 6 records: no ledger")
+    said(results, "ledger_broken warning no ledger", "not_compared note 3 of 6 records: no ledger")
+    (finding, _) = verified(results).findings
+    assert finding.place.endswith(f"{home(results).name}/{ledger.NAME}")
+    assert finding.follows.startswith("the 4 lines that ")  # before the last launch there, each with two lines
+    assert finding.follows.endswith("/r2 found")
 
 
 def crlf(content: bytes) -> bytes:
@@ -179,7 +186,7 @@ def test_what_is_no_regular_file_is_not_read(results):
     for path in (home(results) / ledger.NAME, home(results) / "r1" / "rank-1.host0.7.jsonl"):
         path.unlink()
         os.mkfifo(path)
-    no_accusation(results, "1 of 6 records: files of their launches are missing; 3 of 6 records: no ledger")
+    said(results, "ledger_broken warning no ledger", "not_compared note 1 of 6 records / 3 of 6 records: no ledger")
 
 
 def test_a_record_elsewhere_is_verified_by_the_files_in_its_folder(results, tmp_path):
