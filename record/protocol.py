@@ -110,9 +110,11 @@ def decoded_assignment(text: bytes) -> Assignment:
 
 def timeline_paths(folder: Path) -> list[Path]:
     """Return the timeline files in the run folder, sorted."""
-    return sorted([*folder.glob(horovod_timeline_path(folder).name), *folder.glob("operations-*.json.gz")])
+    operations = (path for path in folder.glob("operations-*.json.gz") if _OPERATIONS.fullmatch(path.name))
+    return sorted([*folder.glob(horovod_timeline_path(folder).name), *operations])
 
 
+_OPERATIONS = re.compile(r"operations-[0-9]{1,9}\.json\.gz")
 # A part: its rank, host and process. Nothing else, as "rank-0.n1.7 (copy).jsonl", is one.
 _PART = re.compile(r"rank-(0|[1-9][0-9]{0,8})\.([\w.-]+)\.([1-9][0-9]{0,9})\.jsonl")
 

@@ -22,6 +22,8 @@ from record.recorded_config import Count, Size, Swept
 
 SCHEMA_VERSION = migrations.VERSION
 RECORD_NAME = "record.json"
+# The folder of a run: repeat, and generation if it is not the first. Nothing else, as "r0 (copy)", is one.
+RUN_FOLDER = re.compile(r"r(0|[1-9][0-9]{0,8})(?:\.([2-9]|[1-9][0-9]{1,8}))?")
 
 # In the order in which a job goes through them. They are contiguous: their sum is the wall time of the job.
 Phase = Literal[
@@ -573,7 +575,7 @@ def load(path: Path | str) -> RunRecord:
 def is_backup(path: Path) -> bool:
     """Return whether a record is in a point's folder, but not in one of a launch, as in r0-old: it does not count."""
     point, run = path.parts[-3:-1] if len(path.parts) > 2 else ("", "")
-    return bool(re.fullmatch("[0-9a-f]{8}", point) and not re.fullmatch(r"r\d+(\.\d+)?", run))
+    return bool(re.fullmatch("[0-9a-f]{8}", point) and not RUN_FOLDER.fullmatch(run))
 
 
 def find(results: Path) -> list[Path]:

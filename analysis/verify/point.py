@@ -11,12 +11,12 @@ from pathlib import Path
 
 from record import ledger, protocol
 from record import schema as record
-from record.schema import RECORD_NAME, RecordError, RunRecord
+from record.schema import RECORD_NAME, RUN_FOLDER, RecordError, RunRecord
 
 ASSIGNMENT = protocol.assignment_path(Path()).name
 # Raised on reading a damaged file, or one that is made to break the reader.
 DAMAGED = (*(RecordError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError),)
-_IN_RESULTS = re.compile(r"/[0-9a-f]{8}/r\d+(?:\.\d+)?/record\.json$")
+_IN_RESULTS = re.compile(rf"/[0-9a-f]{{8}}/{RUN_FOLDER.pattern}/record\.json$")
 
 
 @dataclass(frozen=True)

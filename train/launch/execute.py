@@ -168,7 +168,8 @@ def make_runs(runs: Sequence[Run], plan: Plan, force: bool, console: Console) ->
 def track(runs: Sequence[Run], console: Console) -> None:
     """Mirror the records that have no complete W&B run, after all measurements; upload them if configured."""
     config, homes = runs[0].point.config, {run.home for run in runs}
-    records = sorted(path for home in homes for path in home.glob(f"*/{RECORD_NAME}"))  # of every generation
+    folders = (folder for home in homes for generations in files.runs(home).values() for folder in generations)
+    records = sorted(path for folder in folders if (path := folder / RECORD_NAME).exists())
     show_lines(WARNING, mirror_records(records, config.tracking), console)
     if config.tracking.sync or (config.tracking.name == "wandb" and config.tracking.mode == "online"):
         try:

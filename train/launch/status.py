@@ -48,7 +48,7 @@ def state_of(runs: Sequence[Path], job: str | None) -> str:
 
 def homes(results: Path) -> list[Path]:
     """Return the folders of all points below `results` that have a run."""
-    return sorted({path.parent for path in results.glob("*/*/*/r*") if path.is_dir()})
+    return sorted({path.parent for path in results.glob("*/*/*/r*") if files.is_run(path.name) and path.is_dir()})
 
 
 def find_jobs(results: Path) -> tuple[list[Submission], dict[str, QueuedJob]]:
@@ -107,7 +107,8 @@ def in_words(states: Counter[str]) -> str:
 
 def under_way(homes: Iterable[Path], now: float) -> list[str]:
     """Return a line for each run in progress: how far it has come. now: seconds since the epoch."""
-    folders = sorted(folder for home in homes for folder in home.glob("r*") if presence.is_on(folder))
+    every = (folder for home in homes for generations in files.runs(home).values() for folder in generations)
+    folders = sorted(filter(presence.is_on, every))
     return [
         f"{folder.parts[-4]} {folder.parts[-3]} {folder.name}: {_progress(folder, now)}"
         for folder in folders

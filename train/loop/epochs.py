@@ -224,7 +224,7 @@ def restore_checkpoint(folder: Path, variables: Sequence[tf.Variable], fingerpri
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    return sorted(folder.glob("epoch-*.npz"), reverse=True)
+    return sorted(folder.glob(f"epoch-{'[0-9]' * 5}.npz"), reverse=True)
 
 
 def _read(path: Path, count: int) -> tuple[_Head, list[np.ndarray]]:

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from common import affinity
+from common import bounded_files as bounded
 from record import protocol
 from record.parts import PartWriter
 from record.schema import Failure, Host, ProgramFacts
@@ -154,8 +155,8 @@ def _append(file: Path, log: Path, began_at: float) -> None:
     try:
         if file.stat().st_mtime < began_at - _FILE_CLOCK_S:
             raise RateError(f"program.file={file}: this launch did not write it; it is older")
-        with log.open("a") as output:
-            output.write(f"\n{file.read_text(errors='replace')}")
+        with log.open("ab") as output:
+            output.write(b"\n" + bounded.read(file))
     except OSError as error:
         raise RateError(f"program.file={file}: {error.strerror}") from error
 

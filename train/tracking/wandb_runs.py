@@ -78,7 +78,7 @@ def begin(wandb: Any, name: RunName, run_folder: Path, tracking: TrackingConfig,
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):  # wandb would write to /tmp instead
         raise PermissionError(f"{folder} is not writable")
-    for earlier in folder.glob(f"*-{name.id}*"):
+    for earlier in folder.glob(f"*-{name.id}"):
         shutil.rmtree(earlier, ignore_errors=True)
     run = wandb.init(
         id=name.id,

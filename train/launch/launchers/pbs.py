@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from common import bounded_files as bounded
 from train.config.checks import ConfigError
 from train.launch.launchers.base import RUNNING, AvailableNodes, BatchJob, BatchLauncher, QueuedJob, clock, smallest
 
@@ -92,7 +93,9 @@ class Pbs(BatchLauncher):
 
     def allocated_hosts(self) -> list[str]:
         """Return the hosts of this allocation, each once per rank."""
-        return Path(os.environ["PBS_NODEFILE"]).read_text().split()
+        path = Path(os.environ["PBS_NODEFILE"])
+        with bounded.named(path):
+            return bounded.read(path).decode().split()
 
     def find_nodes(self, partition: str | None, smt: bool) -> AvailableNodes:
         """Return the nodes of a queue that are up, by pbsnodes: its own, or those that its default chunk asks for."""

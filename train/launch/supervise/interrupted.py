@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from common import bounded_files as bounded
 from record import ledger, parts, protocol
 from record import run_files as files
 from record.parts import JobEnd
@@ -80,8 +81,8 @@ def _wait_for_ranks(folder: Path) -> None:
 def _beginning(folder: Path, assignment: protocol.Assignment) -> tuple[str, float]:
     """Return the digest of the line in the ledger that this run began with, and when it began, in s since the epoch."""
     run = assignment.repeat, assignment.identity["generation"]
-    with suppress(FileNotFoundError):
-        for digest, line in ledger.lines((folder.parent / ledger.NAME).read_bytes()):
+    with suppress(OSError):
+        for digest, line in ledger.lines(bounded.read(folder.parent / ledger.NAME)):
             if line and line.event == "begin" and (line.repeat, line.generation) == run:
                 return digest, datetime.fromisoformat(line.at).timestamp()
     return "", protocol.assignment_path(folder).stat().st_mtime
