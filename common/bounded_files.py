@@ -38,11 +38,11 @@ def read(path: Path | str, most_bytes: int = MOST_BYTES, links: bool = True, beg
 
 
 def open_regular(path: Path, permissions: int) -> BinaryIO:
-    """Open a regular file for reading and writing, at its begin; it is made with these permissions if it is missing.
+    """Open a regular file to read it and to add to its end; it is made with these permissions if it is missing.
 
     Raises OSError, also for a link: in a folder that others may write to it could lead to any file.
     """
-    return _regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, "r+b", permissions)
+    return _regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, "r+b", permissions)
 
 
 @contextmanager

@@ -49,3 +49,15 @@ def test_a_file_system_without_locks_has_a_ledger(tmp_path, monkeypatch):
     digests = [ledger.append(tmp_path, ledger.Line("skip", repeat)) for repeat in range(2)]
     (_, first), (_, second) = ledger.lines((tmp_path / ledger.NAME).read_bytes())
     assert (first.previous, second.previous) == ("", digests[0])
+
+
+def test_a_writer_whom_no_lock_holds_back_overwrites_no_line(tmp_path, monkeypatch):
+    def meanwhile():
+        monkeypatch.undo()
+        ledger.append(tmp_path, ledger.Line("skip", 1))
+        return "2026-11-28T12:00:00+00:00"
+
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+    monkeypatch.setattr(ledger, "now", meanwhile)
+    ledger.append(tmp_path, ledger.Line("skip", 2))
+    assert [line.repeat for _, line in ledger.lines((tmp_path / ledger.NAME).read_bytes())] == [1, 2]

@@ -99,7 +99,7 @@ def test_it_opens_without_complaint_request_or_sideways_scrolling(browser, page,
 
 HOSTILE = "</title></style></svg><img src=there.png onerror=hit()><script>hit()</script>'\"&lt;b&gt;"
 WRITTEN = {"host", "cpu_model", "kernel", "system", "notes", "command", "reason", "versions", "variables", "image"}
-WRITTEN |= {"point", "group", "tags", "remark", "git_commit", "mpi"}
+WRITTEN |= {"group", "tags", "remark", "git_commit", "mpi"}
 
 
 def marked(value, is_written=False):
