@@ -12,6 +12,16 @@ def test_the_name_of_a_part_has_its_rank_host_and_process(tmp_path, host):
     assert (protocol.part_paths(tmp_path, 10), protocol.part_paths(tmp_path, 1)) == ([path], [])
 
 
+def test_only_files_with_the_exact_names_are_those_of_a_timeline(tmp_path):
+    for name in ("horovod-timeline.json", "horovod-timeline (copy).json", "operations-3.json.gz"):
+        (tmp_path / name).touch()
+    (tmp_path / "operations-3 (copy).json.gz").touch()
+    assert [path.name for path in protocol.timeline_paths(tmp_path)] == [
+        "horovod-timeline.json",
+        "operations-3.json.gz",
+    ]
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from record import ledger
+from record import ledger, schema
 from record import run_files as files
 from record.schema import RECORD_NAME, dumps
 from tests.helpers.bare_record import bare_record
@@ -41,10 +41,12 @@ def test_a_record_is_read_once_in_a_process(tmp_path, monkeypatch):
 
 
 def test_only_a_folder_with_the_exact_name_of_a_run_is_one(tmp_path):
+    point = tmp_path / "e/p/0123abcd"
     for name in ("r0", "r0.2", "r12", "r0 (copy)", "r00", "r0.1", "r1.02", "r\u0663", "r", "R1", "r1~", "r1.2.3"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "r3").write_text("")
-    assert files.runs(tmp_path) == {0: [tmp_path / "r0", tmp_path / "r0.2"], 12: [tmp_path / "r12"]}
+        files.write_once(point / name / RECORD_NAME, b"{}")
+    (point / "r3").write_text("")
+    assert files.runs(point) == {0: [point / "r0", point / "r0.2"], 12: [point / "r12"]}
+    assert [path.parent.name for path in schema.find(tmp_path)] == ["r0", "r0.2", "r12"]
 
 
 WRITERS = [files.write_whole, files.write_once]
@@ -106,7 +108,7 @@ def test_a_name_that_nfs_gave_although_it_answered_that_it_exists_is_given(tmp_p
     "write", [*WRITERS, files.append, lambda path, content: ledger.append(path.parent, ledger.Line("skip", 0))]
 )
 def test_what_was_written_is_on_the_disk_before_it_counts_and_its_name_after(tmp_path, monkeypatch, write):
-    """Every call is real; os.fsync is one that notes how much of which file it would have written."""
+    """Also that of a new folder. Every call is real, but os.fsync, which notes how much of which file it has."""
     events: list[tuple[str, int]] = []
 
     def noted(call):
@@ -125,10 +127,13 @@ def test_what_was_written_is_on_the_disk_before_it_counts_and_its_name_after(tmp
     for call in ("link", "rename", "replace"):
         monkeypatch.setattr(os, call, noted(call))
     monkeypatch.setattr(os, "fsync", synchronized)
-    write(tmp_path / "file", b"content")
-    [path] = tmp_path.iterdir()
+    folder, in_folder = files.new_run(tmp_path / "point", 0)[0], ("folder", 0)
+    assert events == [in_folder] * 2
+    write(folder / "new/file" if write in WRITERS else folder / "file", b"content")
+    [path] = (path for path in folder.rglob("*") if path.is_file())
     content = ("file", path.stat().st_size)
-    assert events == ([content, ("named", 0), ("folder", 0)] if write in WRITERS else [content])
+    whole = [in_folder, content, ("named", 0), in_folder]
+    assert events[2:] == (whole if write in WRITERS else [content, in_folder])
 
 
 def test_changed_and_missing_files_of_two_copies_are_named(tmp_path):

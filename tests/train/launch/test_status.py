@@ -1,3 +1,4 @@
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from record import ledger, protocol
 from tests.helpers.run_records import make_record, save
 from train.launch.batch import Submission
 from train.launch.launchers.base import QueuedJob
-from train.launch.status import STATES, state_counts, state_of, state_table, under_way
+from train.launch.status import STATES, homes, state_counts, state_of, state_table, under_way
 from train.launch.supervise import presence
 
 
@@ -83,6 +84,8 @@ def test_a_run_of_a_launcher_at_work_is_running(tmp_path):  # its progress: test
     folder.mkdir()
     protocol.write_assignment(folder, protocol.Assignment({}, "0a1b2c3d", 0, {}, False, False))
     presence.note_begin(folder)
+    shutil.copytree(folder, home / "r0.2 (copy)")
+    assert homes(tmp_path) == [home]
     assert state_of([home / "r0", folder], None) == "running"
     assert under_way([home], 1010.0) == ["weak_scaling tiny-nodes1 r0.2: starting"]
     (folder / "run.json").write_text("{")
