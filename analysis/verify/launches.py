@@ -183,7 +183,12 @@ def _lines(place: str, launch: Launch, run: RunRecord) -> Iterator[Finding]:
             text = f"{launch.run}: {what} {stated[:25]}"
             yield _finding(BROKEN, place, "serious", text, f"{follows[:25]}, as its record says", meaning)
     if run.status == "complete" and end and begin.at <= run.started_at and not run.program:
-        span_s = (datetime.fromisoformat(end.at) - datetime.fromisoformat(begin.at)).total_seconds()
+        try:
+            span_s = (datetime.fromisoformat(end.at) - datetime.fromisoformat(begin.at)).total_seconds()
+        except (ValueError, TypeError):  # no time, or one of them without a zone
+            stated, meaning = f"{launch.run}: from {begin.at[:25]!r} to {end.at[:25]!r}", "A line was changed."
+            yield _finding(BROKEN, place, "serious", stated, "times in UTC", meaning)
+            return
         if run.job_s > span_s + _CLOCK_S:
             stated, meaning = f"{launch.run}: a job of {run.job_s:.0f} s", "One was changed; or a clock was set."
             yield _finding(BROKEN, place, "warning", stated, f"at most {span_s:.0f} s between its lines", meaning)

@@ -169,6 +169,19 @@ def test_the_last_line_of_a_ledger_edited(results, field, value, stated):
     said(results, f"ledger_broken serious / {stated}")
 
 
+@pytest.mark.parametrize("at", ["", "yesterday", "2026-11-20T10:00:00"])  # the last one is in no zone
+def test_lines_without_a_time(results, at):
+    path, run = home(results) / ledger.NAME, home(results) / "r2" / RECORD_NAME
+    *before, begin, end = (msgspec.json.decode(text, type=ledger.Line) for text in path.read_bytes().splitlines())
+    begun = msgspec.json.encode(msgspec.structs.replace(begin, at=""))
+    rewritten(run, lambda run: (setattr(run, "ended_at", at), setattr(run, "ledger_line", manifest.digest(begun))))
+    end = msgspec.structs.replace(end, at=at, previous=manifest.digest(begun), record=files.digest(run))
+    path.write_bytes(
+        b"".join(text + b"\n" for text in (*map(msgspec.json.encode, before), begun, msgspec.json.encode(end)))
+    )
+    said(results, f"ledger_broken serious / from '' to '{at}'")
+
+
 def test_the_newest_launches_of_a_point_dropped_with_their_lines(results):
     """A later launch of another point knows them; of the newest of all only the plan does."""
     path = home(results, 1) / ledger.NAME
