@@ -107,6 +107,7 @@ def _records(point: Point, made: Launches) -> tuple[Verification, set[str]]:
         try:
             run = point.record(run_name)
             made.begun.add(f"{point.name}/r{run.repeat}")
+            result.findings += launches.copied(place, run, made)
             differences = remade.check(point, run_name, run)
             result.findings += differences
             compared |= set() if differences else {place}

@@ -1,6 +1,7 @@
 """Whether each launch of a point is accounted for: its ledger, its records, and the plans of its commands."""
 
 import hashlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ class Launches:
     plans: dict[str, list[str]] = field(default_factory=dict)  # by digest
     complete: Counter[str] = field(default_factory=Counter)  # how often each was measured completely
     ledgers: dict[str, list[str]] = field(default_factory=dict)  # by point: the digests of its lines
+    parts: dict[str, str] = field(default_factory=dict)  # by digest: the first repeat with this file of a rank
     known: dict[str, list[Known]] = field(default_factory=lambda: defaultdict(list))  # by point
 
 
@@ -74,7 +76,8 @@ def check(point: Point, launches: Launches) -> Iterator[Finding]:
             launches.complete[f"{point.name}/r{line.repeat}"] += line.status == "complete"
             last[launch.run] = launch._replace(end=line)
     launches.begun |= {f"{point.name}/r{line.repeat}" for line in lines}
-    launches.ledgers[point.name] = [digest for digest, _ in numbered]
+    whole = numbered if not numbered or numbered[-1][1] else numbered[:-1]  # an interrupted copy, too, ends in a line
+    launches.ledgers[point.name] = [digest for digest, _ in whole]
     yield from _chain(f"{point.folder}/{ledger.NAME}", numbered)
     cut = any(line is None for _, line in numbered)
     for launch in last.values():
@@ -206,7 +209,10 @@ def remembered(experiment: str, launches: Launches) -> Iterator[Finding]:
             continue
         lines, first, _, by = max(missing)
         severity: Severity = "warning"
-        stated, meaning = f"{len(digests)} lines", "Lines were removed, or the folder is an earlier copy."
+        stated, meaning = (
+            f"{len(digests)} lines",
+            "Lines were removed, or the folder is an earlier copy, or part of one.",
+        )
         if not digests:
             stated, meaning = "no ledger", "It was removed or lost: launches that were dropped do not show."
         elif first not in digests:
@@ -215,6 +221,21 @@ def remembered(experiment: str, launches: Launches) -> Iterator[Finding]:
             severity, stated, meaning = "serious", f"another line {lines}", "It was changed after that."
         place, follows = f"{experiment}/{point}/{ledger.NAME}", f"the {lines} lines that {by} found"
         yield _finding(BROKEN, place, severity, stated, follows, meaning)
+
+
+def copied(place: str, run: RunRecord, launches: Launches) -> Iterator[Finding]:
+    """Yield a file of a rank that another repeat has, too, and add those of a record to `launches`.
+
+    Another generation may have it: the numbers of a program were read again.
+    """
+    repeat = re.sub(rf"(\.\d+)?/{RECORD_NAME}$", "", place)
+    ranks = {name: sha256 for name, sha256 in run.sources.items() if name != ASSIGNMENT}
+    same = [name for name, sha256 in ranks.items() if launches.parts.setdefault(sha256, repeat) != repeat]
+    for name in same[:1]:
+        meaning = "No two launches measure the same times: one is a copy under another name."
+        yield _finding(
+            UNACCOUNTED, place, "warning", name, f"another file than {launches.parts[ranks[name]]} has", meaning
+        )
 
 
 def planned(experiment: str, launches: Launches) -> Iterator[Finding]:

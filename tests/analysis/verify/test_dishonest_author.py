@@ -151,10 +151,11 @@ def test_the_last_record_edited_with_the_ledger(results, edit, named):
 def test_the_best_launch_copied_over_another(results):
     best = home(results) / "r1"
     shutil.copy(best / RECORD_NAME, home(results) / "r0" / RECORD_NAME)
-    said(results, "record_changed serious")
+    copy = "launch_unaccounted warning rank-0.host0.7.jsonl"
+    said(results, "record_changed serious", copy)
     for path in best.iterdir():  # with its files
         shutil.copy(path, home(results) / "r0" / path.name)
-    said(results, *["record_changed serious its SHA-256"] * 2)  # also of run.json
+    said(results, *["record_changed serious its SHA-256"] * 2, copy)  # also of run.json
 
 
 @pytest.mark.parametrize(

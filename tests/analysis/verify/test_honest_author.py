@@ -89,6 +89,22 @@ def test_a_line_that_a_crash_cut_short(results):
     no_accusation(results, *cut)
 
 
+def test_a_copy_that_was_interrupted_within_a_ledger(results):
+    """Later launches found the line that is incomplete here."""
+    path = home(results, 1) / ledger.NAME
+    path.write_bytes(path.read_bytes()[:-20])
+    assert not verified(results).serious
+    assert "ledger_broken warning 5 lines" in [" ".join(finding) for finding in found(results)]
+
+
+def test_numbers_that_were_read_again_are_no_copy(results):
+    shutil.copytree(home(results) / "r1", home(results) / "r1.2")
+    run = record.load(home(results) / "r1.2" / RECORD_NAME)
+    run.generation = 2
+    (home(results) / "r1.2" / RECORD_NAME).write_bytes(record.dumps(run))
+    assert not [finding for finding in found(results) if finding[2].startswith("rank-")]
+
+
 def test_two_launchers_in_a_folder_without_locks(results):
     path = home(results) / ledger.NAME
     before = path.read_bytes()
