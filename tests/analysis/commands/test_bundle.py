@@ -47,6 +47,7 @@ def test_the_whole_archive(results, tmp_path, command, monkeypatch):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     output = command("bundle", "--scrub", "--results", results.folder, "--sign-key", key, "--out", out)
     assert "3 records, scrubbed" in output.out
+    assert "0 of 3 records made again from their files; 3 not compared: scrubbed: " in output.out
     assert "edited after it was written" in output.err
     check = command("bundle-check", out, "--sign-key", f"{key}.pub", status=1)  # scrubbed: nothing can be made again
     assert "failed: none of its records was made again from its files" in check.out + check.err
