@@ -21,7 +21,7 @@ BATCHES = {"batch_per_rank": "the batch of a rank", "global_batch": "the global 
 _EXACT = {"ranks", "nodes", "ranks_per_node", "epochs", "images", *BATCHES}  # counts are not rounded
 # Quantities that count as stated if one of these is, from which they follow.
 _SOURCES = {
-    "ranks": {"nodes"}, "images_per_s": {"images_per_s_per_rank", "images_per_s_per_node"},
+    "ranks": {"ranks_per_node"}, "images_per_s": {"images_per_s_per_rank", "images_per_s_per_node"},
     "global_batch": {"batch_per_rank"}, "batch_per_rank": {"global_batch"},
 }  # fmt: skip
 _MOST_BASES = 50  # of more possible bases one fits by chance
@@ -35,8 +35,8 @@ Product = Mapping[str, int]  # powers of quantities
 class Identity:
     """A quantity, and the products of others one of which it is; over a base: times its value there.
 
-    below, above: the fractions by which it may be lower or higher, besides rounding. multiple: by a whole number, the
-    same at all points. images: only if rates count images.
+    below, above: the fractions by which it may be lower or higher, besides rounding. multiple: times a whole number,
+    the same at all points, or such that the quantity is. images: only if rates count images.
     """
 
     name: str
@@ -71,10 +71,9 @@ IDENTITIES = (
              over_base=True, below=_SHORTER, above=_LONGER, images=True),
     Identity("speedup", "speedup", (*_SPEEDUPS, *({time: -1, "ranks": 1} for time in TIMES)),
              "speedup by rate or time, over the base", over_base=True),
-    Identity("efficiency", "efficiency", (*({**each, "ranks": -1} for each in _SPEEDUPS), *_SPEEDUPS[1:]),
-             "efficiency by rate or time, over the base", over_base=True),
-    Identity("efficiency_of_speedup", "efficiency", ({"speedup": 1, "ranks": -1}, {"speedup": 1}),  # weak scaling
-             "speedup / ranks, over the base", over_base=True),
+    Identity("efficiency", "efficiency",  # in weak scaling a ratio of times
+             (*({**each, "ranks": -1} for each in ({"speedup": 1}, *_SPEEDUPS)), {"speedup": 1}, *_SPEEDUPS[1:]),
+             "speedup / ranks, or by rate or time, over the base", over_base=True),
 )  # fmt: skip
 
 
@@ -84,7 +83,8 @@ def checkable(table: UserTable) -> list[Identity]:
     identities = []
     for identity in IDENTITIES:
         needs = [{identity.quantity, *product} for product in identity.products]
-        able = [names <= there and _are_stated(names, stated) for names in needs]
+        ratios = {"ranks"} if identity.over_base else set()  # nodes have the same ratios
+        able = [names <= there and _are_stated(names - ratios, stated) for names in needs]
         products = tuple(product for product, is_able in zip(identity.products, able, strict=True) if is_able)
         if products and not (identity.images and {*table.runs["work"]} - {*IMAGES}):
             identities.append(replace(identity, products=products))
@@ -118,8 +118,8 @@ def _checked(
 ) -> Iterator[tuple[tuple[str, int], Finding | None]]:
     """Yield file and line of each run of a curve that can be checked, and what contradicts the identity in it."""
     runs = curve[curve[identity.quantity].notna()]
-    times = _usual_multiple(identity, runs) if identity.multiple else 1.0
-    for _, run in runs.iterrows():
+    multiples = _multiples(identity, runs).tolist() if identity.multiple else [1.0] * len(runs)
+    for times, (_, run) in zip(multiples, runs.iterrows(), strict=True):
         bases = _bases(table.runs, identity, runs, run) if identity.over_base else [None]
         pairs = [
             (base, product)
@@ -203,8 +203,14 @@ def _value(identity: Identity, run: pd.Series, base: pd.Series | None, product: 
     return value
 
 
-def _usual_multiple(identity: Identity, runs: pd.DataFrame) -> float:
-    """Return the whole number of batches that most runs accumulate before a step; 1 if they do not agree."""
+def _multiples(identity: Identity, runs: pd.DataFrame) -> pd.Series:
+    """Return the whole number of batches that each run accumulates before a step.
+
+    It is as large as keeps the global batch, else that of most runs; 1 if they do not agree.
+    """
     products = [_value(identity, run, None, identity.products[0]) for _, run in runs.iterrows()]
-    usual = (runs[identity.quantity] / products).round(6).mode()
-    return float(usual.iloc[0]) if len(usual) == 1 and usual.iloc[0] % 1 == 0 and usual.iloc[0] >= 1 else 1.0
+    ratios = (runs[identity.quantity] / products).round(6)
+    whole = ratios.mod(1).eq(0) & ratios.ge(1)
+    usual = ratios.mode()
+    one = float(usual.iloc[0]) if len(usual) == 1 and whole[ratios.eq(usual.iloc[0])].all() else 1.0
+    return ratios.where(whole & (runs[identity.quantity].nunique() == 1), one)
