@@ -23,12 +23,6 @@ pytestmark = pytest.mark.end_to_end
 LONG = ("nodes=2,1", "experiment=weak_scaling", "launcher=ssh", "launcher.hosts=[n1,n2]")
 
 
-def slow_links(cluster) -> None:
-    """Slow the links down, if this machine can, so that ranks wait and leave the cores to other tests."""
-    if not simcluster.rate_missing():
-        cluster.rate(10)  # a step takes seconds, which is far below the time limit of an exchange
-
-
 def test_a_host_whose_link_goes_silent_is_dropped_and_a_rank_ends_with_a_launcher_that_cannot_end_it(cluster, results):
     """A host that dies looks the same from the others: a dead one sends nothing."""
     command = (*LAUNCH, *LONG, *QUICK, "measure.timed_steps=1000000", f"results={results}")
