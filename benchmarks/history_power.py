@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.compare.launches import mean_ratio, within
+from analysis.compare.launches import within
+from analysis.stats.student import ratio_of_geometric_means
 from analysis.stats.verdict import RatioVerdict, judge_all, ratio_verdict
 from analysis.thresholds import limit
 from benchmarks.common import Rng, Row, merged, options, show
@@ -61,7 +62,7 @@ def study(rng: Rng, truth: Truth) -> tuple[list[RatioVerdict], list[bool]]:
     speeds[:, POINTS:] = 1 / speeds[:, POINTS:]  # times
     older, before, now = speeds[: truth.older], speeds[truth.older : -1], speeds[-1]
     ratios = {
-        at: mean_ratio(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
+        at: ratio_of_geometric_means(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
         for at in range(values)
     }
     decided = [at for at, ratio in ratios.items() if not np.isnan(ratio.low)]

@@ -1,8 +1,8 @@
-"""The accuracy of `predict`: on public curves, compared with repeating the last doubling, and on simulated physics.
+"""The accuracy of `predict`: on public curves, and on simulated physics.
 
     python -m benchmarks.prediction [--curves 400]
 
-The points of each public curve after its third one, its fourth, ..., are held out, and predicted with the calibration
+The points of each public curve after its second one, its third, ..., are held out, and predicted with the calibration
 from other networks, without DLPerf's curves. `error` is the median of the absolute relative errors. Simulated curves
 have points up to 16 ranks; the interval should hold a simulated measurement with the noise of the points. All
 curves except that of the server use an allreduce.
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.metrics import hops
-from analysis.predict import Curve, Learned, calibration, predict, reading, sizes
+from analysis.predict import Curve, calibration, doublings, predict, reading
 from analysis.predict.calibration import Check, PublishedCurves
 from analysis.study import Study
 from analysis.user_table import table as user_table
@@ -25,14 +25,6 @@ from benchmarks.common import Rng, Row, options, show
 StepTime = Callable[[np.ndarray], np.ndarray]  # ranks -> the time of a step, 1 where ranks only compute
 TABLES = Path("tests/analysis/user_table/published")
 POINTS, TARGETS = 2.0 ** np.arange(5), np.array([32.0, 64.0, 128.0])
-
-
-def last_doubling(check: Check) -> np.ndarray:
-    """Return the relative errors of repeating the last doubling of the rate."""
-    lower = check.holdout.lower
-    slope = np.log(lower.images_per_s[-1] / lower.images_per_s[-2]) / np.log(lower.ranks[-1] / lower.ranks[-2])
-    rate = lower.images_per_s[-1] * (check.holdout.beyond.ranks / lower.largest) ** slope
-    return np.asarray(rate / check.holdout.measured - 1)
 
 
 def _set(check: Check) -> str:
@@ -45,14 +37,14 @@ def public(checks: list[Check]) -> Iterator[Row]:
     """Yield a line for each set of curves and distance of the prediction."""
     for network in (*dict.fromkeys(map(_set, checks)), "all"):
         chosen = [check for check in checks if network in (_set(check), "all")]
-        for name, least, most in (("one doubling or less", 0, 1), ("two", 1, 2), ("three", 2, 3)):
+        for name, least, most in (("one doubling or less", 0, 1), ("two", 1, 2), ("three or four", 2, 4)):
             rows = np.array(
                 [
-                    (abs(error), abs(last), held, high / low)
+                    (abs(error), held, high / low)
                     for check in chosen
-                    for error, last, held, high, low, beyond in zip(
-                        check.error, last_doubling(check), check.held, check.predicted.high, check.predicted.low,
-                        np.log2(check.holdout.beyond.ranks / check.holdout.lower.largest), strict=True,
+                    for error, held, high, low, beyond in zip(
+                        check.error, check.held, check.predicted.high, check.predicted.low,
+                        doublings(check.holdout.lower, check.holdout.ranks), strict=True,
                     )
                     if least < beyond <= most
                 ]
@@ -63,19 +55,18 @@ def public(checks: list[Check]) -> Iterator[Row]:
                     "beyond the points": name,
                     "number": str(len({id(check.holdout.curve) for check in chosen})),
                     "error": f"{np.median(rows[:, 0]):.1%}",
-                    "error of the last doubling": f"{np.median(rows[:, 1]):.1%}",
-                    "held": f"{rows[:, 2].sum():.0f} of {len(rows)}",
-                    "high / low": f"{np.median(rows[:, 3]):.2f}",
-                    "largest": f"{rows[:, 3].max():.2f}",
+                    "held": f"{rows[:, 1].sum():.0f} of {len(rows)}",
+                    "high / low": f"{np.median(rows[:, 2]):.2f}",
+                    "largest": f"{rows[:, 2].max():.2f}",
                 }
 
 
-def dlperf(learned: Learned) -> list[Check]:
+def dlperf(learned: float) -> list[Check]:
     """Return the predictions of DLPerf's curves."""
     columns = {"frameworks": "cells=images_per_s", "paddle": "", "repeats": "rows=repeats"}
     tables = [user_table.read(TABLES / f"dlperf_{name}.md", text) for name, text in columns.items()]
     curves = [curve for table in tables for curve in reading.file(table, "allreduce")]
-    return [Check(holdout, predict(holdout.lower, holdout.beyond, learned)) for holdout in calibration.holdouts(curves)]
+    return [Check(holdout, predict(holdout.lower, holdout.ranks, learned)) for holdout in calibration.holdouts(curves)]
 
 
 def all_checks(published: PublishedCurves) -> list[Check]:
@@ -146,7 +137,7 @@ def dip(rng: Rng, per_node: int) -> StepTime:
 PHYSICS = (ring, hierarchical, stragglers, overlap, file_system, rack_uplink, server, amdahl, superlinear, dip)
 
 
-def simulate(physics: Callable[[Rng, int], StepTime], learned: Learned, curves: int, noise: float) -> Row:
+def simulate(physics: Callable[[Rng, int], StepTime], learned: float, curves: int, noise: float) -> Row:
     """Return a line of the table: the share of simulated measurements that the intervals hold."""
     rng, rows = np.random.default_rng(17), []
     for _ in range(curves):
@@ -156,7 +147,7 @@ def simulate(physics: Callable[[Rng, int], StepTime], learned: Learned, curves: 
         n, ones = len(POINTS), np.ones(len(POINTS))
         unknown, saturates = np.full(n, np.nan), physics is server
         curve = Curve("", "", "", POINTS, ones, rates[:n], unknown, float(per_node), may_saturate=saturates)
-        predicted = predict(curve, sizes(curve, TARGETS), learned)
+        predicted = predict(curve, TARGETS, learned)
         held = (predicted.low <= rates[n:]) & (rates[n:] <= predicted.high)
         rows.append((abs(predicted.images_per_s / rates[n:] - 1), held))
     errors, held = (np.array(column) for column in zip(*rows, strict=True))

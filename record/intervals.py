@@ -21,6 +21,9 @@ from common.number import NO_ENDS, Ends, Number, Variation
 
 MIN_VALUES = 6  # fewer values have no interval
 _MOST_PAIRED = 1000  # values, of whose pairs the estimate is made; the median of more is as good
+# Of the interval of one launch: its rounds show neither slow wandering nor uncounted neighbours well enough.
+_WIDER = 1.2
+_MOST_ALIKE = 0.5  # the correlation of neighbouring rounds beyond which the interval reaches to the outermost ones
 _FAR = 6.0  # times the median distance: a value further from the others counts as one at that distance
 _EFFICIENCY = 0.95  # of the estimate, relative to the mean of normal values; less if both rates scatter together
 _LAUNCHES_DIFFER = 0.06  # the median of the prior of the standard deviation between launches, as a fraction
@@ -131,7 +134,7 @@ def _interval(launches: Sequence[_Launch], scale: Callable[[float], float], sing
         return Number(back(centre), lambda _: NO_ENDS, n, scatter=scatter)
     square = scatter**2 / _EFFICIENCY
     if len(launches) == 1:
-        low, high = _of_rounds(centre, launches[0].rounds, square)
+        low, high = _of_rounds(centre, launches[0].rounds, square, single)
         return Number(back(centre), lambda level: (back(low(level)), back(high(level))), n, variation, scatter=scatter)
     prior = _LAUNCHES_DIFFER if scale is math.log else math.sqrt(square)
     posterior = _Posterior(launches, square, prior)
@@ -160,14 +163,16 @@ def _scatter(launches: Sequence[_Launch]) -> float:
 
 
 def _of_rounds(
-    centre: float, rounds: Sequence[float], square: float
+    centre: float, rounds: Sequence[float], square: float, single: bool
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
     """Return the ends, by level, of the interval of the rounds of one launch. square: the variance of a round.
 
     Student's t, for as many values as independent ones would tell as much if neighbours are alike, and within the
-    outermost values where these suffice. If the values form two groups, one of which is disturbed, it is not known
-    which one: the interval reaches over those of both.
+    outermost values where these suffice. It is _WIDER, and reaches to these if neighbours are much alike, unless the
+    rounds are `single` launches. If the values form two groups, one of which is disturbed, it is not known which one:
+    the interval reaches over those of both.
     """
+    wider, alike = (1.0, False) if single else (_WIDER, _correlations(rounds, 1)[0] > _MOST_ALIKE)
     parts = [(centre, square, len(rounds) / dependence(rounds), rounds)]
     for group in two_groups(rounds) or ():
         parts.append((_centre(group), _scatter([_Launch(0.0, group)]) ** 2 / _EFFICIENCY, len(group), group))
@@ -175,7 +180,8 @@ def _of_rounds(
     def half(level: float, square: float, independent: float, values: Sequence[float], sign: int) -> float:
         outermost = max(sign * (value - _centre(values)) for value in values)
         within = outermost if level <= 1 - 2.0 ** (1 - len(values)) else math.inf  # as often they hold the median
-        return min(within, student_quantile(level, max(1.0, independent - 1)) * math.sqrt(square / independent))
+        students = wider * student_quantile(level, max(1.0, independent - 1)) * math.sqrt(square / independent)
+        return outermost if alike else min(within, students)
 
     def low(level: float) -> float:
         return min(part[0] - half(level, *part[1:], -1) for part in parts)
@@ -234,21 +240,28 @@ def student_quantile(level: float, degrees: float) -> float:
 def dependence(values: Sequence[float]) -> float:
     """Return the variance of a count of values below the median, as a multiple of that of independent values.
 
-    1 for independent values. It follows from the autocorrelation r of their ranks in the order of measurement; in a
-    short series r is too small by (1 + 3 r) / n (Kendall 1954). The larger of two: the sum over the first sqrt(n) lags,
-    with Bartlett's weights (Newey and West 1987), and the multiple for an autoregression of the first order.
+    1 for independent values. The larger of two: the sum over the autocorrelations of the first sqrt(n) lags, with
+    Bartlett's weights (Newey and West 1987), and the multiple for an autoregression of the first order.
+    """
+    lags = max(1, round(math.sqrt(len(values))))
+    correlations = _correlations(values, lags)
+    summed = 1 + 2 * sum((1 - lag / (lags + 1)) * r for lag, r in enumerate(correlations, 1))
+    return max(1.0, summed, (1 + correlations[0]) / max(1 - correlations[0], 0.05))
+
+
+def _correlations(values: Sequence[float], lags: int) -> list[float]:
+    """Return the autocorrelations r of the ranks of values in the order of measurement; 0 of equal values.
+
+    In a short series r is too small by (1 + 3 r) / n (Kendall 1954).
     """
     n, ordered = len(values), sorted(values)
     # Twice the mean rank of equal values, from the middle.
     ranks = [bisect.bisect_left(ordered, value) + bisect.bisect_right(ordered, value) - n for value in values]
     power = sum(rank * rank for rank in ranks)
     if power == 0:
-        return 1.0
-    lags = max(1, round(math.sqrt(n)))
-    correlations = [sum(a * b for a, b in zip(ranks, ranks[lag:], strict=False)) / power for lag in range(1, lags + 1)]
-    correlations = [r + (1 + 3 * max(r, 0)) / n for r in correlations]
-    summed = 1 + 2 * sum((1 - lag / (lags + 1)) * r for lag, r in enumerate(correlations, 1))
-    return max(1.0, summed, (1 + correlations[0]) / max(1 - correlations[0], 0.05))
+        return [0.0] * lags
+    raw = [sum(a * b for a, b in zip(ranks, ranks[lag:], strict=False)) / power for lag in range(1, lags + 1)]
+    return [r + (1 + 3 * max(r, 0)) / n for r in raw]
 
 
 def two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | None:

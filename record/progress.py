@@ -177,18 +177,19 @@ def _speedup(measured: Mapping[int, Mapping[int, float]], arm: int, base: int, l
     return f"{label} {speedup.value:.3g}x so far" if speedup else label
 
 
-def progress_line(progress: RunProgress, now: float) -> str:
-    """Return the progress of a run as one line. now: seconds since the epoch."""
+def progress_line(progress: RunProgress, now: float, results: bool = True) -> str:
+    """Return the progress of a run as one line. now: seconds since the epoch. results: with what is measured so far."""
     texts = [progress.stage, "" if progress.phase == "timed" else progress.phase.replace("_", " ")]
     texts.append(_step(progress, now))
     if progress.ends_at is not None:
         texts.append(_time_left(progress, progress.ends_at - now))
-    if progress.images_per_s is not None:
+    if results and progress.images_per_s is not None:
         digits = ".3g" if progress.images_per_s < 1000 else ".0f"
         texts.append(f"{progress.images_per_s:{digits}} images/s")
     if progress.loss is not None:
         texts.append(f"loss {progress.loss:.3g}")
-    texts.append(progress.speedups)  # last: there may be many, and a line on a terminal is cut off at its end
+    if results:
+        texts.append(progress.speedups)  # last: there may be many, and a line on a terminal is cut off at its end
     return ", ".join(part for part in texts if part) or f"{progress.phase} for {duration(now - progress.since)}"
 
 

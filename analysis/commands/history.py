@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.compare import reference, sessions, text
-from analysis.compare.launches import Key, Values, launch_mean
+from analysis.compare.launches import Key, Values
 from analysis.compare.provenance import merged
 from analysis.compare.reference import Reference
 from analysis.compare.sessions import History, MachineHistory, Session
@@ -112,7 +112,7 @@ def run_reference(options: argparse.Namespace) -> int:
         raise TableError(f"{what}; FORCE=1 replaces them, another NAME= keeps both; those of other systems are kept")
     file.parent.mkdir(parents=True, exist_ok=True)
     files.write_whole(file, reference.dumps(reference.with_other_systems(new, stored) if stored else new))
-    print(text.value_table([(point, launch_mean(point.launches)) for point in new.points], "launches"), "", sep="\n")
+    print(text.value_table([(point, point.side.number) for point in new.points], "launches"), "", sep="\n")
     print(f"{file}: {len(new.points)} values of {len(new.records)} launches, {new.first_day} to {new.last_day}; "
           f"a value counts as the same within {100 * new.within:g} %")  # fmt: skip
     if any(len(point.launches) == 1 for point in new.points):

@@ -11,7 +11,7 @@ import pandas as pd
 from analysis import TableError, documents
 from analysis.commands import arguments, user_tables
 from analysis.explain import FixedCosts, fixed_costs, runs
-from analysis.predict import Curve, answers, calibration, joined, next_points, reading, sizes
+from analysis.predict import Curve, answers, calibration, joined, next_points, reading
 from analysis.predict.answers import Answer, Question
 from analysis.predict.calibration import PublishedCurves
 from analysis.study import Study
@@ -56,7 +56,6 @@ def run_predict(options: argparse.Namespace) -> int:
     study = Study(options.results)
     curves, costs = _curves_and_costs(options, study)
     curves = _model_curves(curves, options.models)
-    # This takes a second: it comes after all that may be wrong in the arguments.
     published = calibration.published_curves(study.published)
     if options.global_batch:
         curves = joined(curves)
@@ -73,7 +72,7 @@ def run_predict(options: argparse.Namespace) -> int:
         if options.file or options.experiment:
             accuracy += f" {calibration.unknown_network_sentence(published.checks)}"
         print(answers.report(predictions, accuracy))
-        _print_next_points(options, study, predictions, published)
+        _print_next_points(options, study, predictions, {curve.model for curve in published.curves})
     if options.draw:
         _draw(options, predictions, published)
     return 0
@@ -93,7 +92,10 @@ def _curves_and_costs(options: argparse.Namespace, study: Study) -> tuple[list[C
     rows = arguments.experiment_rows(options, study)
     curves = reading.local(rows)
     if not curves:
-        raise TableError(f"{options.results}: experiment '{options.experiment}' has no series over several ranks")
+        raise TableError(
+            f"{options.results}: experiment '{options.experiment}' has no curve on two numbers of ranks or more, which "
+            f"a prediction needs"
+        )
     measured = rows[rows["kind"].eq("measured")]
     return curves, _table_costs(measured, str(options.results)) if options.images else {}
 
@@ -133,24 +135,24 @@ def _typed_command(study: Study, curve: Curve) -> list[str]:
 
 
 def _print_next_points(
-    options: argparse.Namespace, study: Study, predictions: list[Answer], published: PublishedCurves
+    options: argparse.Namespace, study: Study, predictions: list[Answer], kit_models: set[str]
 ) -> None:
-    """Print what to measure next for each curve of the user; nobody has the machines of the published ones."""
+    """Print what to measure next for each curve of the user; nobody has the machines of the published ones.
+
+    kit_models: the models of the published curves, which the kit has.
+    """
     if not options.file and not options.experiment:
         return
     for prediction in predictions:
-        typed = _typed_command(study, prediction.curve) if options.experiment else []
-        at = sizes(prediction.curve, options.to, prediction.global_batch)
+        curve = prediction.curve
+        typed = _typed_command(study, curve) if options.experiment else []
         fixed_s = max(prediction.fixed_s.value, 0.0) if prediction.fixed_s else 0.0
-        if points := next_points.next_points(prediction.curve, at, published.in_general, fixed_s):
-            weak_or_strong = "weak_scaling" if prediction.global_batch is None else "strong_scaling"
-            experiment = options.experiment or weak_or_strong
-            # The kit has the models of the published curves.
-            models = {curve.model for curve in published.curves}
-            measurable = not options.file or prediction.curve.model in models
-            command = next_points.command(prediction.curve, points, experiment, typed) if measurable else ""
-            print("", next_points.sentence(prediction.curve, points, command), sep="\n")
-        elif options.experiment and (advice := next_points.full(prediction.curve, options.experiment, typed)):
+        if point := next_points.next_point(curve, options.to, fixed_s):
+            experiment = options.experiment or ("strong_scaling" if curve.strong else "weak_scaling")
+            measurable = not options.file or curve.model in kit_models
+            command = next_points.command(curve, point, experiment, typed) if measurable else ""
+            print("", next_points.sentence(curve, point, command), sep="\n")
+        elif options.experiment and (advice := next_points.full(curve, options.experiment, typed)):
             print("", advice, sep="\n")
 
 

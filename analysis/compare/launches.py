@@ -9,7 +9,6 @@ smallest message, which shows the latency, and the bus bandwidth of the largest.
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -20,10 +19,11 @@ from analysis import labels, speedups
 from analysis.compare import Judged, compared
 from analysis.documents import counted
 from analysis.experiments import allreduce
-from analysis.stats import Number, student, unknown
+from analysis.stats import Number, repeats, student, unknown
 from analysis.stats.verdict import Bounds
 from analysis.table import controls
 from analysis.table.identity import SCALING, phrase
+from record import intervals
 
 Quantity = Literal["images_per_s", "speedup", "wall_s", "job_s", "bus_bandwidth_bytes_per_s", "allreduce_s"]
 _UNITS: dict[Quantity, str] = {
@@ -47,50 +47,100 @@ class Key:
     unit: str
 
 
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: the value of each launch, and their typical value, as `make summary` shows it."""
+
+    launches: tuple[float, ...] = ()
+    number: Number = field(default_factory=lambda: unknown(n=0))
+
+
+def repeats_side(values: Sequence[float]) -> Side:
+    """Return a side of launches of one value each."""
+    return Side(tuple(values), repeats.typical(repeats.singles(values)))
+
+
 @dataclass
 class Values:
     """The values of a point, one a launch, by the number of their session."""
 
+    quantity: Quantity = "images_per_s"
     by_session: dict[int, list[float]] = field(default_factory=dict)
+    rows: dict[int, pd.DataFrame] = field(default_factory=dict)  # that they are from, as from `speedups.rates`
+    base: dict[int, pd.DataFrame] = field(default_factory=dict)  # of a speedup
     invalid: dict[int, str] = field(default_factory=dict)  # why a session is not valid as a scaling result
-    records: set[str] = field(default_factory=set)  # paths
-    in_rounds: bool = False
     images: float = 0.0  # that the job trained on; 0: not known
 
-    def add(self, session: int, rows: pd.DataFrame, values: list[float]) -> None:
-        """Add the values of a session; rows: from which they are, as from `speedups.rates`."""
-        self.by_session[session] = values
-        self.records |= {*rows["record"]}
-        self.in_rounds |= bool(rows["round"].notna().any())
+    def add(self, session: int, rows: pd.DataFrame, base: pd.DataFrame | None, values: list[float]) -> None:
+        """Add the values of a session with their rows."""
+        self.by_session[session], self.rows[session] = values, rows
+        if base is not None:
+            self.base[session] = base
         if why := str(controls.why_invalid(rows).iloc[0]):
             self.invalid[session] = why
 
-    def all(self) -> list[float]:
-        """Return the values of all sessions."""
-        return [value for values in self.by_session.values() for value in values]
+    @property
+    def records(self) -> set[str]:
+        """Return the paths of their records."""
+        return {record for rows in self.rows.values() for record in rows["record"]}
 
-    def on(self, numbers: Collection[int]) -> list[float]:
-        """Return the values of some sessions."""
-        return [value for session, values in self.by_session.items() if session in numbers for value in values]
+    @property
+    def in_rounds(self) -> bool:
+        """Return whether they were measured in rounds."""
+        return any(rows["round"].notna().any() for rows in self.rows.values())
+
+    def side(self, numbers: Collection[int] | None = None) -> Side:
+        """Return the values of some sessions, or of all."""
+        chosen = [session for session in self.by_session if numbers is None or session in numbers]
+        if not chosen:
+            return Side()
+        rows = _joined([self.rows[session] for session in chosen])
+        base = _joined([self.base[session] for session in chosen]) if self.base else rows
+        launches = tuple(value for session in chosen for value in self.by_session[session])
+        return Side(launches, _TYPICAL[self.quantity](rows, base))
 
     def why_invalid(self, numbers: Collection[int]) -> str:
         """Return why some sessions are not valid as scaling results; "" if all are valid."""
         return "; ".join(dict.fromkeys(why for session, why in self.invalid.items() if session in numbers))
 
 
+_TURNS = 10**6  # more than a session has: repeats of two sessions are different turns
+
+
+def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of several sessions, whose turns differ."""
+    return pd.concat([rows.assign(turn=rows["turn"] + nth * _TURNS) for nth, rows in enumerate(tables)])
+
+
+def _time(rows: pd.DataFrame, _: pd.DataFrame) -> Number:
+    return repeats.shown(intervals.rate(speedups.by_turn(rows, "value")))
+
+
+# The typical value of rows over those of a base, as the summary has it.
+_TYPICAL: dict[Quantity, Callable[[pd.DataFrame, pd.DataFrame], Number]] = {
+    "images_per_s": lambda rows, _: speedups.rate_of(rows),
+    "speedup": speedups.ratio,
+    "wall_s": _time,
+    "job_s": _time,
+    "allreduce_s": lambda rows, _: allreduce.time(rows),
+    "bus_bandwidth_bytes_per_s": lambda rows, _: allreduce.bandwidth(rows),
+}
+
+
 def launch_values(tables: Mapping[int, pd.DataFrame]) -> dict[Key, Values]:
     """Return the values of each point; tables: the local rows of each session, by its number."""
-    values: dict[Key, Values] = defaultdict(Values)
+    values: dict[Key, Values] = {}
     for session, table in tables.items():
         for measured in (_throughputs, _times, _allreduces):
-            for key, rows, by_launch in measured(table):
-                values[key].add(session, rows, by_launch)
+            for key, rows, base, by_launch in measured(table):
+                values.setdefault(key, Values(key.quantity)).add(session, rows, base, by_launch)
                 if key.quantity in _TIMES.values():
                     values[key].images = round(float((rows["rate"] * rows["value"]).iloc[0]))
     return dict(sorted(values.items(), key=lambda item: item[0]))
 
 
-PointValues = Iterator[tuple[Key, pd.DataFrame, list[float]]]  # a point, its rows and its values
+# A point, its rows, those of its base if it has one, and its values.
+PointValues = Iterator[tuple[Key, pd.DataFrame, pd.DataFrame | None, list[float]]]
 
 
 def _throughputs(table: pd.DataFrame) -> PointValues:
@@ -102,10 +152,10 @@ def _throughputs(table: pd.DataFrame) -> PointValues:
         smallest = smallest[smallest["ranks"].eq(smallest["ranks"].min())]
         scales = set(curve["axis"]) <= set(SCALING)
         for _, point in curve.groupby(["ranks", "axis_value"], dropna=False, sort=False):
-            yield _key(point, "images_per_s"), point, _rates(point)
+            yield _key(point, "images_per_s"), point, None, _rates(point)
             is_base = base is None and point["ranks"].iloc[0] == curve["ranks"].min()  # its speedup is 1 by definition
             if scales and not is_base and (values := _speedups(point, smallest)):
-                yield _key(point, "speedup"), point, values
+                yield _key(point, "speedup"), point, smallest, values
 
 
 def _times(table: pd.DataFrame) -> PointValues:
@@ -113,18 +163,19 @@ def _times(table: pd.DataFrame) -> PointValues:
     for name, quantity in _TIMES.items():
         launches = speedups.rates(table, name).dropna(subset="rate")
         for _, point in launches.groupby(["model", "series", "ranks", "axis_value"], dropna=False, sort=False):
-            yield _key(point, quantity), point, _by_launch(point, "value", statistics.fmean)
+            yield _key(point, quantity), point, None, _by_launch(point, "value", statistics.fmean)
 
 
 def _allreduces(table: pd.DataFrame) -> PointValues:
     """Yield the smallest message's time and the largest one's bandwidth of each point of allreduce alone."""
-    for _, point in allreduce.rounds(table).groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
+    rounds = allreduce.rounds(table).assign(turn=0)
+    for _, point in rounds.groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
         sizes = point["message_bytes"]
         smallest, largest = point[sizes.eq(sizes.min())], point[sizes.eq(sizes.max())]
         key = _key(smallest, "allreduce_s", allreduce.size_label(sizes.min()))
-        yield key, smallest, _by_launch(smallest, "time_s", statistics.fmean)
+        yield key, smallest, None, _by_launch(smallest, "time_s", statistics.fmean)
         key = _key(largest, "bus_bandwidth_bytes_per_s", allreduce.size_label(sizes.max()))
-        yield key, largest, _by_launch(largest, "rate", statistics.harmonic_mean)
+        yield key, largest, None, _by_launch(largest, "rate", statistics.harmonic_mean)
 
 
 def _by_launch(point: pd.DataFrame, column: str, mean: Callable[[Sequence[float]], float]) -> list[float]:
@@ -166,8 +217,8 @@ class Change:
     """The values of a point before and now, and why they cannot be judged ("" where they can)."""
 
     key: Key
-    before: tuple[float, ...]
-    now: tuple[float, ...]
+    before: Side
+    now: Side
     older: tuple[tuple[float, ...], ...] = ()  # launches that only show how far launches scatter
     why_not: str = ""
     source: str = ""  # of `Comparison`
@@ -176,7 +227,12 @@ class Change:
     @property
     def groups(self) -> list[tuple[float, ...]]:
         """Return its values in groups, each of which scatters about its mean."""
-        return [group for group in (self.before, self.now, *self.older) if len(group) > 1]
+        return [group for group in (self.before.launches, self.now.launches, *self.older) if len(group) > 1]
+
+    @property
+    def fewest(self) -> int:
+        """Return the number of launches of the side that has fewer."""
+        return min(len(self.before.launches), len(self.now.launches))
 
 
 def compare_launches(changes: Sequence[Change], allowed: Bounds) -> list[Judged]:
@@ -185,17 +241,19 @@ def compare_launches(changes: Sequence[Change], allowed: Bounds) -> list[Judged]
 
 
 def _compared(change: Change, alike: Sequence[Change], allowed: Bounds) -> Judged:
-    key, few = change.key, min(len(change.before), len(change.now))
+    key, few = change.key, change.fewest
     ratio, note, why_not = unknown(), "", change.why_not
     if few:
-        ratio = mean_ratio(change.before, change.now, [*change.older, *(g for other in alike for g in other.groups)])
+        others = [*change.older, *(group for other in alike for group in other.groups)]
+        value = change.now.number.value / change.before.number.value
+        ratio = student.ratio_of_geometric_means(change.before.launches, change.now.launches, others, value)
         if alike and not why_not:
-            others = counted(len(alike), "other curve")
-            note = f"{counted(few, 'launch')}: with the variance between launches of {others}"
+            curves = counted(len(alike), "other curve")
+            note = f"{counted(few, 'launch')}: with the variance between launches of {curves}"
         elif not ratio.has_interval and not why_not:
             why_not = "one launch before and one now: how far launches differ is not known"
     return compared(
-        launch_mean(change.before), launch_mean(change.now), ratio, allowed, why_not, note,
+        change.before.number, change.now.number, ratio, allowed, why_not, note,
         experiment=key.experiment, model=key.model, point=key.point, quantity=key.quantity,
         unit=key.unit, source=change.source, on=change.on,
     )  # fmt: skip
@@ -203,38 +261,23 @@ def _compared(change: Change, alike: Sequence[Change], allowed: Bounds) -> Judge
 
 def _measured_alike(change: Change, changes: Sequence[Change]) -> list[Change]:
     """Return the changes of other curves on equally many ranks, if a side has too few launches to know the scatter."""
-    if min(len(change.before), len(change.now)) >= _ENOUGH_LAUNCHES:
+    if change.fewest >= _ENOUGH_LAUNCHES:
         return []
     others = [other for other in changes if other.key.model != change.key.model and other.groups]
     point = replace(change.key, model="", series="")
     return [other for other in others if replace(other.key, model="", series="") == point]
 
 
-def launch_mean(values: Sequence[float]) -> Number:
-    """Return the mean over launches with Student's interval on the logarithm; one launch has no interval."""
-    return student.on_logarithm(student.mean(values)) if values else unknown(n=0)
-
-
 def days_mean(days: Sequence[Sequence[float]]) -> Number:
-    """Return the mean of the means of days, each of its launches, with an interval for the variation between days.
+    """Return the geometric mean of those of days, each of its launches, with an interval for the variation of days.
 
     A day is one value, however many launches it has: these are alike, as nothing of the machine changed between them.
     Without an interval for fewer than LEAST_DAYS.
     """
-    number = launch_mean([statistics.fmean(values) for values in days])
+    if not days:
+        return unknown(n=0)
+    number = student.geometric_mean([statistics.geometric_mean(values) for values in days])
     return replace(number, variation="between days") if len(days) >= LEAST_DAYS else unknown(number.value, number.n)
-
-
-def mean_ratio(before: Sequence[float], now: Sequence[float], older: Sequence[Sequence[float]] = ()) -> Number:
-    """Return mean(now) / mean(before) of values of launches, with its interval.
-
-    Without older groups, and with two launches or more on both sides, it is Welch's interval. Otherwise the scatter is
-    pooled about the mean of each group: before, now, and each of `older`. There is no interval with one launch in each
-    group.
-    """
-    if not any(len(values) > 1 for values in older) and min(len(before), len(now)) > 1:
-        return student.ratio_of_means(before, now)
-    return student.pooled_ratio_of_means(before, now, older)
 
 
 def within(fraction: float) -> Bounds:

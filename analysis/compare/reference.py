@@ -15,10 +15,11 @@ import msgspec
 
 from analysis import TableError
 from analysis.compare import Comparison, corrected
-from analysis.compare.launches import Change, Key, Values, compare_launches, launch_mean, within
+from analysis.compare.launches import Change, Key, Side, Values, compare_launches, within
 from analysis.compare.provenance import Provenances, merged
 from analysis.compare.sessions import Session
 from analysis.documents import Document, about, filled
+from analysis.stats import from_ends, unknown
 from common import bounded_files as bounded
 from record import kit, migrations
 from record import schema as record
@@ -32,12 +33,20 @@ _NO_CHECKSUM = "0" * 64
 
 @dataclass(frozen=True)
 class Point(Key):
-    """One point: its mean over launches with the 95 % interval (null: one launch), and the value of each launch."""
+    """One point: its typical value with the 95 % interval (null: too few values), and the value of each launch."""
 
     value: float
     low: float | None
     high: float | None
     launches: list[float]
+
+    @property
+    def side(self) -> Side:
+        """Return its launches and their typical value."""
+        n = len(self.launches)
+        if self.low is None or self.high is None:
+            return Side(tuple(self.launches), unknown(self.value, n))
+        return Side(tuple(self.launches), from_ends(self.value, self.low, self.high, "between launches", n))
 
     @property
     def key(self) -> Key:
@@ -82,7 +91,7 @@ def new_reference(name: str, sessions: Sequence[Session], values: Mapping[Key, V
     """Return a reference from all launches of some sessions, without points that are not valid scaling results."""
     launches = [launch for session in sessions for launch in session.launches]
     days = sorted(launch.started_at[:10] for launch in launches)
-    points = [_point(key, point.all()) for key, point in values.items() if not point.invalid]
+    points = [_point(key, point.side()) for key, point in values.items() if not point.invalid]
     records = {launch.path: launch.sha256 for launch in launches}
     return Reference(name, days[0], days[-1], within, points, merged(launch.provenance for launch in launches), records)
 
@@ -102,10 +111,9 @@ def with_other_systems(new: Reference, stored: Reference) -> Reference:
     )
 
 
-def _point(key: Key, launches: list[float]) -> Point:
-    mean = launch_mean(launches)
-    low, high = (mean.low, mean.high) if len(launches) > 1 else (None, None)
-    return Point(**asdict(key), value=mean.value, low=low, high=high, launches=launches)
+def _point(key: Key, side: Side) -> Point:
+    low, high = side.number.interval if side.number.has_interval else (None, None)
+    return Point(**asdict(key), value=side.number.value, low=low, high=high, launches=[*side.launches])
 
 
 def dumps(reference: Reference) -> bytes:
@@ -164,7 +172,7 @@ def check(reference: Reference, values: Mapping[Key, Values], fraction: float) -
         why = "; ".join(new.invalid.values())
         why = why if new.by_session else "not measured since, in this configuration on this machine"
         source = f"reference {reference.name}"
-        changes.append(Change(point.key, tuple(point.launches), tuple(new.all()), (), why, source, point.machine))
+        changes.append(Change(point.key, point.side, new.side(), (), why, source, point.machine))
     comparisons = corrected(compare_launches(changes, within(fraction)))
     others = [system for system in reference.systems if system not in measured]
     fields = {"reference": reference.name, "within": fraction, "comparisons": comparisons, "other_systems": others}

@@ -130,9 +130,10 @@ def newest_changes(values: Mapping[Key, Values], sessions: Sequence[Session]) ->
     on = f"session {last}, {sessions[-1].table['machine'].iloc[0]}"
     changes = []
     for key, point in values.items():
-        before, now = tuple(point.on(base)), tuple(point.on([last]))
-        missing = "not measured in the newest session" if not now else "" if before else "not measured before it"
-        scattered = tuple(tuple(point.on(state)) for state in older)
+        before, now = point.side(base), point.side([last])
+        missing = "" if before.launches else "not measured before it"
+        missing = missing if now.launches else "not measured in the newest session"
+        scattered = tuple(point.side(state).launches for state in older)
         why_not = missing or point.why_invalid([*base, last])
         changes.append(Change(key, before, now, scattered, why_not, source, on))
     return changes
@@ -143,6 +144,7 @@ class SessionValues(Document):
 
     session: int
     launches: Annotated[Sequence[float], about("one value a launch")]
+    value: Annotated[NumberField, about("typical value of the launches")]
 
 
 class PointHistory(Comparison):
@@ -200,7 +202,10 @@ def compare_sessions(sessions: Mapping[str, list[Session]], fraction: float) -> 
 
 
 def _point(key: Key, values: Values, row: Comparison, sessions: Sequence[Session]) -> PointHistory:
-    by_session = [SessionValues(session=number, launches=launches) for number, launches in values.by_session.items()]
+    by_session = [
+        SessionValues(session=number, launches=launches, value=values.side([number]).number)
+        for number, launches in values.by_session.items()
+    ]
     return filled(PointHistory, row, ranks=key.ranks, sessions=by_session, over_days=_over_days(values, sessions))
 
 
@@ -213,7 +218,7 @@ def _over_days(values: Values, sessions: Sequence[Session]) -> Number:
     by_day: dict[str, list[float]] = {}
     for session in sessions:
         if session.number in state and session.number not in values.invalid:
-            by_day.setdefault(session.launches[0].started_at[:10], []).extend(values.on([session.number]))
+            by_day.setdefault(session.launches[0].started_at[:10], []).extend(values.side([session.number]).launches)
     return days_mean([day for day in by_day.values() if day])
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis import TableError, grouped
 from analysis.compare import EQUAL, Comparisons, corrected
-from analysis.compare.launches import Change, Key, Quantity, Values, compare_launches, launch_values
+from analysis.compare.launches import Change, Key, Quantity, Side, Values, compare_launches, launch_values
 from analysis.compare.provenance import Details, by_experiment, details
 from analysis.curves import ranks_in_words
 from analysis.documents import counted
@@ -19,6 +19,7 @@ from analysis.study import Study, record_files
 from analysis.user_table import table as user_table
 from analysis.user_table.headers import TEXT
 from analysis.user_table.rates import rates
+from record.intervals import Turn
 from record.schema import RECORD_NAME
 
 
@@ -77,6 +78,7 @@ def _read_table(name: str, path: Path, columns: str) -> _Set:
         raise TableError(f"{path}: a tidy table of published numbers; give a table with one row a run, or records")
     result = _Set(name, str(path), notes=[*table.interpretation, *table.notes])
     texts = [text for text in TEXT if text in table.runs]
+    measured: dict[Key, list[tuple[str, float]]] = {}
     for (row, run), (rate, work) in zip(table.runs.iterrows(), rates(table.runs).to_numpy(), strict=True):
         if not rate > 0:
             continue
@@ -92,10 +94,15 @@ def _read_table(name: str, path: Path, columns: str) -> _Set:
         for quantity, unit, number in numbers:
             if number > 0:
                 key = Key(setting, "", int(run["ranks"]), point, quantity, "", "", unit)
-                values = result.values.setdefault(key, Values({1: []}))
-                values.by_session[1].append(float(number))
-                values.records.add(str(row))
+                measured.setdefault(key, []).append((str(row), float(number)))
         result.runs[str(row)] = (setting, {text: str(run[text]) for text in texts}, "")
+    for key, repeats in measured.items():
+        numbers_of_runs = [number for _, number in repeats]
+        turns = [Turn("", 0, nth) for nth in range(len(repeats))]
+        rows = pd.DataFrame(turns).rename(columns={"number": "turn"})
+        rows = rows.assign(record=[row for row, _ in repeats], round=math.nan, rate=numbers_of_runs)
+        values = Values(key.quantity, {1: numbers_of_runs}, {1: rows.assign(value=rows["rate"])})
+        result.values[key] = values
     return result
 
 
@@ -145,8 +152,9 @@ def _change(a: _Set, b: _Set, keys: tuple[Key, Key]) -> Change:
     invalid = "; ".join(f"{name}: {why}" for name, values in sides for why in values.invalid.values())
     source, on = (", ".join(filter(None, (f"{side.name} = {side.place}", key.machine)))
                   for side, key in zip((a, b), keys, strict=True))  # fmt: skip
-    values = tuple(value * more for value in before.all())
-    return Change(keys[1], values, tuple(now.all()), (), invalid, source, on)
+    side = before.side()
+    scaled = Side(tuple(value * more for value in side.launches), side.number.scaled(more))
+    return Change(keys[1], scaled, now.side(), (), invalid, source, on)
 
 
 def compare(a_path: Path, b_path: Path, columns: str = "", a_name: str = "") -> Comparisons:

@@ -70,18 +70,20 @@ def answer(local: pd.DataFrame) -> list[AllreducePoint]:
             AllreducePoint,
             at.iloc[0],
             launches=at["record"].nunique(),
-            allreduce_s=_time(at),
-            bus_bandwidth_bytes_per_s=_bandwidth(at),
+            allreduce_s=time(at),
+            bus_bandwidth_bytes_per_s=bandwidth(at),
         )
         for _, at in rounds(local).groupby([*_POINT, "message_bytes"])
     ]
 
 
-def _time(runs: pd.DataFrame) -> Number:
+def time(runs: pd.DataFrame) -> Number:
+    """Return the mean time of an allreduce over rounds, in s."""
     return repeats.arithmetic_mean(by_record(runs, "time_s"))
 
 
-def _bandwidth(runs: pd.DataFrame) -> Number:
+def bandwidth(runs: pd.DataFrame) -> Number:
+    """Return the harmonic mean of the bus bandwidth over rounds, in bytes/s."""
     return repeats.harmonic_mean(by_record(runs, "rate"))
 
 
@@ -94,7 +96,7 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
     runs = rounds(local)
     for (operations, cycle_ms, ranks, _), at in runs.groupby(_POINT):
         sizes = {int(str(size)): group for size, group in at.groupby("message_bytes")}
-        best = max(sizes, key=lambda size: _bandwidth(sizes[size]).value)
+        best = max(sizes, key=lambda size: bandwidth(sizes[size]).value)
         small, large = sizes[min(sizes)], sizes[max(sizes)]
         row = {
             "backend": operations,
@@ -103,15 +105,15 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
             "series": " ".join(labels.distinctions(at, runs, "cycle_time_ms")),
             "rounds": len(at) // at["message_bytes"].nunique(),
             "launches": at["record"].nunique(),
-            f"{size_label(min(sizes))}\n[ms]": _time(small).over(1e-3).text(".3g"),
-            f"{size_label(max(sizes))}\n[ms]": _time(large).over(1e-3).text(".3g"),
-            f"{size_label(max(sizes))}: bus\n[GB/s]": _bandwidth(large).over(1e9).text(".3g"),
-            "best bus\n[GB/s]": f"{_bandwidth(sizes[best]).over(1e9).text('.3g')} at {size_label(best)}",
+            f"{size_label(min(sizes))}\n[ms]": time(small).over(1e-3).text(".3g"),
+            f"{size_label(max(sizes))}\n[ms]": time(large).over(1e-3).text(".3g"),
+            f"{size_label(max(sizes))}: bus\n[GB/s]": bandwidth(large).over(1e9).text(".3g"),
+            "best bus\n[GB/s]": f"{bandwidth(sizes[best]).over(1e9).text('.3g')} at {size_label(best)}",
         }
         bounds = hardware_rates(local[local["record"].isin(at["record"])])
         row |= {f"{HARDWARE_RATES[name]}\n[GB/s]": f"{e.value / 1e9:.3g}" for name, e in bounds.items()}
         if ring := bounds.get("tcp_ring_bytes_per_s"):
-            row["of the\nTCP ring"] = f"{_bandwidth(large).value / ring.value:.0%}"
+            row["of the\nTCP ring"] = f"{bandwidth(large).value / ring.value:.0%}"
         notes = [*dict.fromkeys(note for note in at["note"] if note)]
         notes += ["shared cores"] if at["cores_shared"].any() else []
         points.append(row | {"note": "; ".join(notes)})
@@ -128,7 +130,7 @@ def by_size(local: pd.DataFrame) -> str:
             [f"{operations}, {cycle_ms:g} ms,", f"{ranks} ranks", *labels.distinctions(at, runs, "cycle_time_ms")]
         )
         cells[name] = {
-            int(str(size)): f"{significant(_time(at_size).value * 1e3, '.3g')} ms {_bandwidth(at_size).value / 1e9:.2g}"
+            int(str(size)): f"{significant(time(at_size).value * 1e3, '.3g')} ms {bandwidth(at_size).value / 1e9:.2g}"
             for size, at_size in at.groupby("message_bytes")
         }
     table = pd.DataFrame(cells).sort_index().fillna("")

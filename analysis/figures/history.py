@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.compare.launches import launch_mean
 from analysis.compare.sessions import MachineHistory, MeasuredSession, PointHistory
 from analysis.compare.text import DISPLAY, subject
 from analysis.figures import plots
@@ -65,16 +64,14 @@ def _panel(
 
 
 def _point(axes: Axes, row: PointHistory, position: dict[int, int], offset: float, marker: str) -> None:
-    by_session = {values.session: values.launches for values in row.sessions}
-    first = row.reference.value if row.reference.n else launch_mean(by_session[min(by_session)]).value
-    x = np.array([position[number] for number in by_session]) + offset
-    levels = [launch_mean(values) for values in by_session.values()]
+    first = row.reference.value if row.reference.n else row.sessions[0].value.value
+    x = np.array([position[values.session] for values in row.sessions]) + offset
+    levels = [values.value for values in row.sessions]
     middle = np.array([level.value for level in levels]) / first
     ends = np.nan_to_num([[level.value - end for end in level.interval] for level in levels]) / first
-    for at, launches in zip(x, by_session.values(), strict=True):
-        axes.plot(
-            [at] * len(launches), np.array(launches) / first, ".", color=plots.BLACK, alpha=0.35, markersize=3, mew=0
-        )
+    for at, values in zip(x, row.sessions, strict=True):
+        launches = np.array(values.launches) / first
+        axes.plot([at] * len(launches), launches, ".", color=plots.BLACK, alpha=0.35, markersize=3, mew=0)
     axes.errorbar(x, middle, np.abs(ends).T, fmt="none", ecolor=plots.GREY, elinewidth=0.8)
     axes.plot(x, middle, color=plots.GREY, linewidth=0.7)
     axes.plot(x, middle, marker, color=plots.BLACK, mfc="white", mew=0.8)

@@ -13,19 +13,19 @@ from msgspec import UNSET
 
 from analysis import labels, metrics
 from analysis.figures import plots
-from analysis.predict import LEVEL, Curve, Learned, predict, shortest_step_s, sizes
+from analysis.predict import LEVEL, Curve, highest_rate, predict
 from analysis.predict.answers import Answer, PredictedTarget
 
 PANELS = 12  # that are drawn: more do not fit a page
 _STEPS = 40
 
 
-def draw(answers: Sequence[Answer], learned: Callable[[Curve], Learned]) -> Figure:
+def draw(answers: Sequence[Answer], learned: Callable[[Curve], float]) -> Figure:
     """Return a figure of images/s of one rank over the ranks, of the first twelve curves with a target.
 
-    Filled: measured, with their interval where it is known. Line and band: the prediction and its 90 % interval, which
-    widens with each doubling beyond the points. Hollow: the targets. Crosses: points that were left out. `learned`:
-    the calibration for a curve.
+    Filled: measured, with their interval where it is known. Line and band: the last doubling and the 90 % interval,
+    which widens with each doubling beyond the points. Hollow: the targets. Crosses: points that were left out.
+    `learned`: the calibration for a curve.
     """
     drawn = [answer for answer in answers if any(target.supported for target in answer.targets)][:PANELS]
     columns = min(2, len(drawn))
@@ -44,7 +44,7 @@ def draw(answers: Sequence[Answer], learned: Callable[[Curve], Learned]) -> Figu
     return plots.legend(figure)
 
 
-def _panel(axes: Axes, answer: Answer, learned: Learned) -> None:
+def _panel(axes: Axes, answer: Answer, learned: float) -> None:
     curve = answer.curve
     targets = [target for target in answer.targets if target.supported]
     ranks = np.array([target.ranks for target in targets], float)
@@ -65,11 +65,12 @@ def _along(curve: Curve, ranks: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate([np.round(even), curve.ranks, ranks]))
 
 
-def _draw_prediction(axes: Axes, answer: Answer, ranks: np.ndarray, learned: Learned) -> float:
+def _draw_prediction(axes: Axes, answer: Answer, ranks: np.ndarray, learned: float) -> float:
     """Draw the prediction and its interval; return the highest end of the interval."""
     curve, colour = answer.curve, plots.colour(answer.curve.model)
     along = _along(curve, ranks)
-    predicted = predict(curve, sizes(curve, along, answer.global_batch), learned)
+    along = along[along >= curve.largest]
+    predicted = predict(curve, along, learned)
     low, high = predicted.low / along, predicted.high / along
     axes.fill_between(along, low, high, color=colour, alpha=0.2, linewidth=0, label=f"{100 * LEVEL:.0f} % interval")
     axes.plot(along, predicted.images_per_s / along, color=colour, label="predicted")
@@ -78,11 +79,9 @@ def _draw_prediction(axes: Axes, answer: Answer, ranks: np.ndarray, learned: Lea
 
 def _draw_bound(axes: Axes, answer: Answer, ranks: np.ndarray) -> None:
     along = _along(answer.curve, ranks)
-    at = sizes(answer.curve, along, answer.global_batch)
-    shortest_s = shortest_step_s(answer.curve, at)
-    if (bounded := shortest_s > 0).any():
-        bound = metrics.rate(at.batch[bounded], shortest_s[bounded])
-        axes.plot(along[bounded], bound, color=plots.BLACK, linestyle="-.", label="limit")
+    bound = highest_rate(answer.curve, along) / along
+    if (bounded := np.isfinite(bound)).any():
+        axes.plot(along[bounded], bound[bounded], color=plots.BLACK, linestyle="-.", label="limit")
 
 
 def _draw_points(axes: Axes, curve: Curve) -> None:

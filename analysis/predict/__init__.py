@@ -1,15 +1,14 @@
-"""Predictions for more ranks: the points of one scaling curve, and its predicted time of a step with an interval.
+"""Predictions for more ranks: the points of one scaling curve, whose last doubling goes on, with an interval.
 
-The time of a step grows with the logarithm of the ranks, as an exchange does, or with the ranks, as with a serial part
-(Amdahl) or a fixed cost of each job: the latter where it fits the points ten times better. How far such predictions
-were off on the public curves is the interval. The points do not show what bends beyond them. Beyond one doubling,
-therefore, the lower end allows for a resource that all ranks share and that saturates.
+How far such predictions were off on the public curves, and on the curve's own points, is the interval. The points do
+not show what bends beyond them. Beyond one doubling, therefore, the lower end allows for a resource that all ranks
+share and that saturates.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +16,6 @@ import numpy as np
 
 from analysis import grouped, metrics
 from analysis.thresholds import limit
-from record.intervals import student_quantile
 
 _ARRAYS = ("ranks", "batch", "images_per_s", "spread")
 
@@ -63,7 +61,6 @@ class Curve:
     # known. An allreduce, or a server on each node, grows with the ranks.
     may_saturate: bool = False
     unit: str = "images/s"  # of its rates; "1/s": what they count is not known
-    finer_nodes: int = 0  # that the machine of the points can be divided into, for a curve with more sizes; 0: none
 
     @property
     def step_s(self) -> np.ndarray:
@@ -74,6 +71,12 @@ class Curve:
     def strong(self) -> bool:
         """Whether batches per rank vary among the points."""
         return len(np.unique(self.batch)) > 1
+
+    @property
+    def global_batch(self) -> float | None:
+        """The batch of all ranks, where that is constant and the batch of a rank is not; else None."""
+        total = self.batch * self.ranks
+        return float(total[0]) if self.strong and np.allclose(total, total[0]) else None
 
     @property
     def largest(self) -> float:
@@ -89,26 +92,17 @@ class Curve:
         """Return the nodes that so many ranks take; one for each rank where the ranks of a node are not known."""
         return math.ceil(ranks / (1 if math.isnan(self.ranks_per_node) else self.ranks_per_node))
 
+    def batch_at(self, ranks: np.ndarray) -> np.ndarray:
+        """Return the batch of a rank at each number of ranks: the constant one, or a share of the global batch."""
+        total = self.global_batch
+        return np.full(len(ranks), self.batch[self.base]) if total is None else total / ranks
+
     def only(self, mask: np.ndarray) -> Curve:
         """Return the curve with only those points that the mask selects, and their obstacles."""
         arrays = {name: getattr(self, name)[mask] for name in _ARRAYS}
         ranks = {*arrays["ranks"].tolist()}
         obstacles = tuple(o for o in self.obstacles if not o.ranks or {*o.ranks} & ranks)
         return replace(self, obstacles=obstacles, **arrays)
-
-
-@dataclass(frozen=True, eq=False)
-class Sizes:
-    """Sizes to predict a curve at, one array element each."""
-
-    ranks: np.ndarray
-    batch: np.ndarray  # of one rank
-
-
-def sizes(curve: Curve, ranks: Sequence[float] | np.ndarray, global_batch: float | None = None) -> Sizes:
-    """Return sizes with a global batch; without one, with the batch per rank of the curve on the fewest ranks."""
-    ranks = np.asarray(ranks, float)
-    return Sizes(ranks, np.full(len(ranks), curve.batch[curve.base]) if global_batch is None else global_batch / ranks)
 
 
 def joined(curves: list[Curve]) -> list[Curve]:
@@ -128,162 +122,121 @@ def _joined(curves: list[Curve]) -> Curve:
 
 
 LEVEL = 0.90
-MIN_POINTS = 3  # two coefficients, and a third point that shows how well they fit
-
-
-@dataclass(frozen=True)
-class Learned:
-    """The calibration by other curves: how far the interval of ln(time of a step) reaches at one doubling."""
-
-    reach: float
-
-    def at(self, curve: Curve, doublings: np.ndarray) -> np.ndarray:
-        """Return how far the interval of a curve reaches to either side, at each size.
-
-        It is the learned reach, which includes the scatter of the public curves, or the scatter of the curve's own
-        points, whichever is larger. The reach of a point itself is 1 / sqrt 3 of that of one doubling, as for noise of
-        the points.
-        """
-        return np.asarray(max(self.reach, _scatter(curve)) * np.sqrt((1 + 2 * doublings**2) / 3))
+MIN_SIZES = 2  # numbers of ranks: between them the rate grows as it is predicted to go on
+_NORMAL = 1.645  # standard errors to either side that hold 90 % of normal values
+# Of the reach at one doubling: an error there is that of three points, 2 ln a - ln b - ln c, with a variance of 6; two
+# points alone differ with a variance of 2.
+_OF_TWO_POINTS = math.sqrt(2 / 6)
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Images/s of the whole job at each size, with the interval of one measurement there."""
+    """Images/s of the whole job at each number of ranks, with the interval of one measurement there."""
 
     images_per_s: np.ndarray
     low: np.ndarray
     high: np.ndarray
 
 
-def extrapolated(curve: Curve, at: Sizes) -> np.ndarray:
-    """Return the logarithm of the time of a step at each size; between the points it is interpolated.
+def doublings(curve: Curve, ranks: np.ndarray) -> np.ndarray:
+    """Return how many doublings each number of ranks is beyond the largest of a curve; 0 for fewer ranks."""
+    return np.maximum(np.log2(ranks / curve.largest), 0.0)
 
-    Beyond them it is the fitted time, scaled so that it is that of the largest point there.
+
+def continued(curve: Curve, ranks: np.ndarray) -> np.ndarray:
+    """Return images/s as if the last doubling of the rate went on; between the points they are interpolated.
+
+    The last doubling is that from the largest number of ranks which is at most half of the largest, or from the
+    smallest.
     """
-    fitted = _fitted(curve, at)
-    if curve.strong:
-        return fitted
-    x, inverse = np.unique(np.log2(curve.ranks), return_inverse=True)
-    y = np.bincount(inverse, np.log(curve.step_s)) / np.bincount(inverse)
-    beyond = y[-1] + fitted - _fitted(curve, Sizes(curve.ranks[-1:], curve.batch[-1:]))
-    return np.asarray(np.where(at.ranks > curve.largest, beyond, np.interp(np.log2(at.ranks), x, y)))
+    x, y = np.log(curve.ranks), np.log(curve.images_per_s)
+    first = _start_of_doubling(curve)
+    slope = (y[-1] - y[first]) / (x[-1] - x[first])
+    beyond = y[-1] + slope * (np.log(ranks) - x[-1])
+    return np.exp(np.where(ranks > curve.largest, beyond, np.interp(np.log(ranks), x, y)))
 
 
-_LOGARITHM: Callable[[np.ndarray], np.ndarray] = np.log2
-_GROWTHS = (_LOGARITHM, np.positive)
-_BETTER = 10  # so many times smaller must the squares be for growth with the ranks themselves, of four sizes or more
+def _start_of_doubling(curve: Curve) -> int:
+    """Return the position of the point from which the last doubling begins."""
+    return max(0, int(np.searchsorted(curve.ranks, curve.largest / 2, side="right")) - 1)
 
 
-def _fitted(curve: Curve, at: Sizes | Curve) -> np.ndarray:
-    """Return the logarithm of a step's time T + s g(n), or T + k batch + s g(n) where batches vary, g as it fits.
+def own_error(curve: Curve) -> float:
+    """Return the largest error, as a logarithm, at which points of the curve are predicted from all smaller ones."""
+    errors = [0.0]
+    for n in range(MIN_SIZES, len(curve.ranks)):
+        lower = curve.only(np.arange(len(curve.ranks)) < n)
+        predicted = continued(lower, curve.ranks[n : n + 1])[0]
+        errors.append(abs(math.log(predicted / curve.images_per_s[n])))
+    return max(errors)
 
-    The coefficients are at least 0 (non-negative least squares of the relative residuals), so that no time is negative.
+
+def reaches(curve: Curve, ranks: np.ndarray, learned: float) -> np.ndarray:
+    """Return how far the interval of ln(images/s) reaches to either side at each number of ranks.
+
+    `learned` is the error of the public curves at one doubling. It counts, or that of the curve's own points if that is
+    larger, for each doubling; with the standard errors of the two points that the prediction begins from.
     """
-    from scipy.optimize import nnls
-
-    def columns(sizes: Curve | Sizes, growth: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        batch = [sizes.batch] if curve.strong else []
-        return np.column_stack([np.ones(len(sizes.ranks)), *batch, growth(sizes.ranks)])
-
-    times, squares = [], []
-    for growth in _GROWTHS if len(np.unique(curve.ranks)) > MIN_POINTS else _GROWTHS[:1]:
-        weighted = columns(curve, growth) / curve.step_s[:, None]
-        lengths = np.linalg.norm(weighted, axis=0)
-        lengths[lengths == 0] = 1.0
-        coefficients, residual = nnls(weighted / lengths, np.ones(len(curve.ranks)))
-        times.append(np.log(columns(at, growth) @ (coefficients / lengths)))
-        squares.append(residual**2)
-    return np.asarray(times[-1] if squares[-1] < squares[0] / _BETTER else times[0])
+    first = _start_of_doubling(curve)
+    away = np.maximum(np.log(ranks / curve.largest), 0) / math.log(curve.largest / curve.ranks[first])
+    of_first, of_last = np.nan_to_num(curve.spread)[[first, -1]]
+    noise = _NORMAL * np.hypot((1 + away) * of_last, away * of_first)
+    return np.hypot(max(learned, own_error(curve)) * np.maximum(doublings(curve, ranks), 1), noise)
 
 
-def _scatter(curve: Curve) -> float:
-    """Return how far 90 % of the points of a curve are from the fitted time, by Student's t.
+def predict(curve: Curve, ranks: Sequence[float] | np.ndarray, learned: float) -> Prediction:
+    """Return images/s at each number of ranks, with the 90 % interval of a measurement there.
 
-    0 for fewer than four points, or if batches vary.
+    No value is beyond a known bound. The upper end is above the ideal, that of the fastest measured rank or of a better
+    last doubling, by no more than two points differ. Beyond one doubling the lower end is at most the rate of the
+    largest point, less the error of one doubling: a resource that all share may saturate. If it is not known how
+    gradients are exchanged, this holds from the largest point on. `learned`: as of `reaches`.
     """
-    residuals = np.log(curve.step_s) - _fitted(curve, curve)
-    degrees = len(residuals) - 2
-    if curve.strong or degrees < 2:
-        return 0.0
-    return student_quantile(LEVEL, degrees) * math.sqrt(float(residuals @ residuals) / degrees)
+    ranks = np.asarray(ranks, float)
+    rate, reach = continued(curve, ranks), reaches(curve, ranks, learned)
+    one_doubling = float(reaches(curve, np.array([2 * curve.largest]), learned)[0])
+    ideal = np.maximum((curve.images_per_s / curve.ranks).max() * ranks, rate)
+    beyond = doublings(curve, ranks)
+    saturating = (beyond > 1) | ((beyond > 0) & curve.may_saturate)
+    low = np.where(saturating, np.minimum(rate, curve.images_per_s[-1] * math.exp(-one_doubling)), rate)
+    low = np.minimum(low, rate * np.exp(-reach))
+    high = np.minimum(rate * np.exp(reach), ideal * math.exp(one_doubling * _OF_TWO_POINTS))
+    bound = highest_rate(curve, ranks)
+    return Prediction(np.minimum(rate, bound), np.minimum(low, bound), np.minimum(high, bound))
 
 
-def shortest_step_s(curve: Curve, at: Sizes) -> np.ndarray:
-    """Return the shortest time of a step that processors and links allow, as far as they are known; else 0.
+def highest_rate(curve: Curve, ranks: np.ndarray) -> np.ndarray:
+    """Return the highest images/s that processors and links allow, as far as they are known; else infinity.
 
-    It is the longest of the single bounds: an exchange may be hidden behind computing.
+    The shortest step is the longest of the single bounds: an exchange may be hidden behind computing.
     """
-    nodes = np.array([curve.nodes(ranks) for ranks in at.ranks.tolist()])
-    compute_s = np.full(len(at.ranks), 0.0 if curve.strong else curve.compute_s)
-    exchange_s = np.maximum(metrics.hops(at.ranks) * curve.ring_s, metrics.hops(nodes) * curve.link_s)
-    return np.maximum(np.maximum(compute_s, at.batch * curve.image_s), exchange_s)
+    nodes, batch = np.array([curve.nodes(n) for n in ranks.tolist()]), curve.batch_at(ranks)
+    compute_s = np.full(len(ranks), 0.0 if curve.strong else curve.compute_s)
+    exchange_s = np.maximum(metrics.hops(ranks) * curve.ring_s, metrics.hops(nodes) * curve.link_s)
+    shortest_s = np.maximum(np.maximum(compute_s, batch * curve.image_s), exchange_s)
+    with np.errstate(divide="ignore"):
+        return np.asarray(metrics.job_total(metrics.rate(batch, shortest_s), ranks))
 
 
-def _least_s(curve: Curve, at: Sizes) -> np.ndarray:
-    """Return the logarithm of the time of a step if each rank were as fast as at the base of the speedups.
-
-    It is less if measured points are above that ideal. They are then taken to go on as the one that gains most at each
-    doubling.
-    """
-    base = curve.base
-    rate = metrics.per_rank(float(curve.images_per_s[base]), float(curve.ranks[base]))
-    doublings = np.log2(curve.ranks / curve.ranks[base])
-    more = doublings > 0
-    over_ideal = np.log(curve.step_s / (curve.batch / rate))
-    gain = (over_ideal[more] / doublings[more]).min(initial=0.0)
-    return np.asarray(np.log(at.batch / rate) + gain * np.log2(at.ranks / curve.ranks[base]))
-
-
-def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
-    """Return images/s at each size, with the 90 % interval of a measurement there.
-
-    No value is beyond a known bound, or above the ideal unless measured points are. The upper end may be above the
-    ideal by the noise of the point that the ideal is from. Beyond one doubling the lower end is at most the rate of
-    the largest point, less the noise of both measurements: a resource that all share may saturate. If it is not known
-    how gradients are exchanged, this holds from the largest point on.
-    """
-    doublings = np.maximum(np.log2(at.ranks / curve.largest), 0)
-    reach, noise, least_s = learned.at(curve, doublings), float(learned.at(curve, np.zeros(1))[0]), _least_s(curve, at)
-    value = np.maximum(extrapolated(curve, at), least_s)
-    fastest = np.maximum(value - reach, least_s - noise)
-    slowest = value + reach
-    saturating = (doublings > 1) | ((doublings > 0) & curve.may_saturate)
-    largest = float(curve.images_per_s[curve.ranks == curve.largest].min())
-    saturated = np.log(at.batch * at.ranks / largest)  # the rate stays that of the largest
-    slowest = np.where(saturating, np.maximum(slowest, saturated + math.sqrt(2) * noise), slowest)
-
-    def rate(ln_s: np.ndarray) -> np.ndarray:
-        step_s = np.maximum(np.exp(ln_s), shortest_step_s(curve, at))
-        return metrics.job_total(metrics.rate(at.batch, step_s), at.ranks)
-
-    return Prediction(rate(value), rate(slowest), rate(fastest))
-
-
-def why_not(curve: Curve, ranks: float, batch: float) -> str:
-    """Return why the curve supports no prediction at a size; "" if it does."""
+def why_not(curve: Curve, ranks: float) -> str:
+    """Return why the curve supports no prediction at a number of ranks; "" if it does."""
     different = len(np.unique(curve.ranks))
     if curve.obstacles:
         return "; ".join(map(str, curve.obstacles))
-    if different < MIN_POINTS:
+    if different < MIN_SIZES:
         have = f"{different or 'no'} number{'s' * (different != 1)} of ranks measured"
-        return f"{have}, at least {MIN_POINTS} are needed"
-    if batch not in curve.batch and not curve.strong:
-        return "the batch of a rank changes: points at two batches per rank or more are needed"
-    if batch < 1 and curve.batch.max() > 1:
-        return f"a global batch of {batch * ranks:g} leaves some of {ranks:g} ranks without an image"
+        return f"{have}, at least {MIN_SIZES} are needed"
+    if different < len(curve.ranks):
+        return "several batches were measured at one number of ranks: which one goes on?"
+    if curve.strong and curve.global_batch is None:
+        return "both the batch of a rank and the global batch vary"
+    if curve.global_batch and curve.global_batch < ranks and curve.batch.max() > 1:
+        return f"a global batch of {curve.global_batch:g} leaves some of {ranks:g} ranks without an image"
     if ranks < curve.ranks.min():
         return f"fewer ranks than the smallest point ({curve.ranks.min():g})"
     if curve.nodes(ranks) > 1 and curve.nodes(curve.largest) == 1:
         return f"no point on two nodes or more: all are on one node of {curve.ranks_per_node:g} ranks"
-    doublings, most = math.log2(ranks / curve.largest), limit("doublings")
-    if doublings > most:
-        return f"{doublings:.3g} doublings beyond {curve.largest:g} ranks, at most {most:g} can be carried"
+    beyond, most = math.log2(ranks / curve.largest), limit("doublings")
+    if beyond > most:
+        return f"{beyond:.3g} doublings beyond {curve.largest:g} ranks, at most {most:g} can be carried"
     return ""
-
-
-def supported(curve: Curve, at: Curve | Sizes) -> np.ndarray:
-    """Return for each size whether the curve supports a prediction there."""
-    return np.array(
-        [not why_not(curve, *size) for size in zip(at.ranks.tolist(), at.batch.tolist(), strict=True)], bool
-    )

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from analysis import labels, metrics
 from analysis.documents import Document, NumberField, about
-from analysis.predict import LEVEL, Curve, Learned, Prediction, Sizes, predict, sizes, why_not
+from analysis.predict import LEVEL, Curve, predict, why_not
 from analysis.stats import Number, exact, from_ends, unknown
 from common.terminal import paragraph, text_table
 
@@ -41,7 +41,6 @@ class Answer:
 
     curve: Curve
     targets: list[PredictedTarget]
-    global_batch: float | None  # the constant global batch; None: the batch of a rank is constant
     fixed_s: Number | None  # of one job, where it is known
 
 
@@ -56,49 +55,48 @@ class Question:
     up_to: float = math.inf  # only points of so many ranks at most are used: the larger ones check the prediction
 
 
-def answer(whole: Curve, question: Question, learned: Learned, fixed_s: Number | None = None) -> Answer:
+def answer(whole: Curve, question: Question, learned: float, fixed_s: Number | None = None) -> Answer:
     """Return the prediction of a curve for each number of ranks; for a job with its fixed cost `fixed_s`.
 
-    A curve with a constant global batch is predicted at that, unless another is given.
+    With a global batch in the question, only points with that global batch are used.
     """
-    curve, global_batch = whole.only(whole.ranks <= question.up_to), question.global_batch
-    if global_batch is None and curve.strong:
-        global_batch = float(curve.batch[curve.base] * curve.ranks[curve.base])
-    at = sizes(curve, question.ranks, global_batch if len(curve.ranks) else 1.0)
+    if question.global_batch:
+        whole = whole.only(np.isclose(whole.batch * whole.ranks, question.global_batch))
+    curve = whole.only(whole.ranks <= question.up_to)
     targets = []
-    for ranks, batch in zip(at.ranks.tolist(), at.batch.tolist(), strict=True):
-        why = why_not(curve, ranks, batch)
+    for ranks in question.ranks:
+        why = why_not(curve, ranks)
         numbers = {"images_per_s": unknown(n=len(curve.ranks))}
         if not why:
-            predicted = predict(curve, Sizes(np.array([ranks]), np.array([batch])), learned)
-            numbers = _numbers(curve, ranks, predicted, question, fixed_s)
+            numbers = _numbers(curve, ranks, learned, question, fixed_s)
         targets.append(
             PredictedTarget(
                 model=curve.model,
-                ranks=int(ranks),
+                ranks=ranks,
                 supported=not why,
                 why=why,
                 curve=curve.name,
                 unit=curve.unit,
                 may_saturate=curve.may_saturate,
                 nodes=curve.nodes(ranks) if math.isfinite(curve.ranks_per_node) else None,
-                measured=_left_out(whole, curve, ranks, batch),
+                measured=_left_out(whole, curve, ranks),
                 **numbers,
             )
         )
-    return Answer(curve, targets, global_batch, fixed_s)
+    return Answer(curve, targets, fixed_s)
 
 
-def _left_out(whole: Curve, used: Curve, ranks: float, batch: float) -> float | UnsetType:
+def _left_out(whole: Curve, used: Curve, ranks: float) -> float | UnsetType:
     """Return the images/s of the point of this size if it was measured and not used."""
-    at_size = (whole.ranks == ranks) & (whole.batch == batch)
+    at_size = whole.ranks == ranks
     return float(whole.images_per_s[at_size][0]) if at_size.any() and ranks not in used.ranks else UNSET
 
 
 def _numbers(
-    curve: Curve, ranks: float, predicted: Prediction, question: Question, fixed_s: Number | None
+    curve: Curve, ranks: float, learned: float, question: Question, fixed_s: Number | None
 ) -> dict[str, Number]:
-    """Return the numbers of a target whose rate is predicted."""
+    """Return the numbers of a target that can be predicted."""
+    predicted = predict(curve, [ranks], learned)
     value, low, high = (float(rates[0]) for rates in (predicted.images_per_s, predicted.low, predicted.high))
     rate = from_ends(value, low, high, "between machines", len(curve.ranks), LEVEL)
     speedup = rate.over(float(curve.images_per_s[curve.base]))

@@ -1,6 +1,6 @@
-"""Calibration of predictions on published curves: how far they are off at the next doubling.
+"""Calibration of predictions on published curves: how far they are off.
 
-The points of each curve after its third one, its fourth, ..., are held out and predicted. Curves over one network are
+The points of each curve after its second one, its third, ..., are held out and predicted. Curves over one network are
 not independent: each network counts as much as any other, and is predicted with the calibration from all others.
 """
 
@@ -14,14 +14,8 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import cached_by_table
-from analysis.predict import LEVEL, MIN_POINTS, Curve, Learned, Prediction, Sizes, predict, reading, supported
+from analysis.predict import LEVEL, MIN_SIZES, Curve, Prediction, continued, doublings, predict, reading, why_not
 from analysis.stats.repeats import proportion
-
-# Rates are printed with three or four digits: no error is known to be smaller.
-_LEAST = 0.001
-_MOST = 1.0  # a factor of 2.7: no curve here needs it
-# More than LEVEL: a network that is left out is held less often than those of the calibration.
-_HELD = 0.92
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,46 +24,45 @@ class Holdout:
 
     curve: Curve
     lower: Curve
-    beyond: Sizes
-    measured: np.ndarray  # images/s at each size beyond
+    ranks: np.ndarray
+    measured: np.ndarray  # images/s at each number of ranks
 
 
 def holdouts(curves: Sequence[Curve]) -> list[Holdout]:
     """Return the holdouts of the curves: those that leave enough points to predict the ones beyond."""
     result = []
     for curve in curves:
-        for size in np.unique(curve.ranks)[MIN_POINTS - 1 : -1] if not curve.strong else ():
-            lower, upper = curve.only(curve.ranks <= size), curve.only(curve.ranks > size)
-            if (can_be_predicted := supported(lower, upper)).any():
-                upper = upper.only(can_be_predicted)
-                result.append(Holdout(curve, lower, Sizes(upper.ranks, upper.batch), upper.images_per_s))
+        for size in np.unique(curve.ranks)[MIN_SIZES - 1 : -1]:
+            lower = curve.only(curve.ranks <= size)
+            beyond = np.array([n > size and not why_not(lower, n) for n in curve.ranks.tolist()])
+            if beyond.any():
+                result.append(Holdout(curve, lower, curve.ranks[beyond], curve.images_per_s[beyond]))
     return result
 
 
-def learn(curves: Sequence[Curve]) -> Learned:
-    """Return the calibration by these curves: the smallest reach whose intervals hold the next points, to 0.001.
+def learn(curves: Sequence[Curve]) -> float:
+    """Return the error of these curves at one doubling: the least that LEVEL of the points held out do not exceed.
 
-    They hold _HELD of the next points of every holdout: each network counts as much as any other, each of its curves
-    equally, each holdout equally. Raises ValueError without any holdout.
+    It is a logarithm of images/s; an error beyond one doubling counts divided by the doublings (conformal prediction,
+    Vovk, Gammerman, Shafer 2005). Each network counts as much as any other, each of its curves equally, each point of a
+    curve equally. Raises ValueError without any holdout.
     """
     all_holdouts = holdouts(curves)
     if not all_holdouts:
-        raise ValueError(f"no curve has points beyond its first {MIN_POINTS} that these support")
-    counts = Counter(id(holdout.curve) for holdout in all_holdouts)
+        raise ValueError(f"no curve has points beyond its first {MIN_SIZES} that these support")
+    points = Counter[int]()
+    for holdout in all_holdouts:
+        points[id(holdout.curve)] += len(holdout.ranks)
     networks = Counter({id(holdout.curve): holdout.curve.source for holdout in all_holdouts}.values())
-    shares = np.array([1 / len(networks) / networks[h.curve.source] / counts[id(h.curve)] for h in all_holdouts])
-
-    def enough(reach: float) -> bool:
-        held = [bool(Check(h, predict(h.lower, h.beyond, Learned(reach))).held[0]) for h in all_holdouts]
-        return float(shares @ held) >= _HELD - 1e-9
-
-    low, high = _LEAST, _MOST
-    if enough(low):
-        return Learned(low)
-    while high - low > _LEAST:
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return Learned(high)
+    errors, shares = [], []
+    for holdout in all_holdouts:
+        far = np.abs(np.log(continued(holdout.lower, holdout.ranks) / holdout.measured))
+        errors += (far / np.maximum(doublings(holdout.lower, holdout.ranks), 1)).tolist()
+        share = 1 / len(networks) / networks[holdout.curve.source] / points[id(holdout.curve)]
+        shares += [share] * len(far)
+    order = np.argsort(errors)
+    enough = int(np.searchsorted(np.cumsum(np.array(shares)[order]), LEVEL - 1e-9))
+    return float(errors[order[enough]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,25 +74,25 @@ class Check:
 
     @property
     def error(self) -> np.ndarray:
-        """The error of the prediction, as a fraction of the measured value, at each size beyond."""
+        """The error of the prediction, as a fraction of the measured value, at each number of ranks."""
         return metrics.change_fraction(self.holdout.measured, self.predicted.images_per_s)
 
     @property
     def held(self) -> np.ndarray:
-        """Whether the interval holds the measured value, at each size beyond."""
+        """Whether the interval holds the measured value, at each number of ranks."""
         return (self.predicted.low <= self.holdout.measured) & (self.holdout.measured <= self.predicted.high)
 
 
-def by_source(curves: Sequence[Curve]) -> dict[str, Learned]:
+def by_source(curves: Sequence[Curve]) -> dict[str, float]:
     """Return the calibration from all other networks, for each network whose curves have holdouts."""
     sources = dict.fromkeys(holdout.curve.source for holdout in holdouts(curves))
     return {source: learn([curve for curve in curves if curve.source != source]) for source in sources}
 
 
-def checks(curves: Sequence[Curve], by_source: Mapping[str, Learned]) -> list[Check]:
+def checks(curves: Sequence[Curve], by_source: Mapping[str, float]) -> list[Check]:
     """Return each holdout of each curve, predicted with the calibration from other networks (`by_source`)."""
     return [
-        Check(holdout, predict(holdout.lower, holdout.beyond, by_source[holdout.curve.source]))
+        Check(holdout, predict(holdout.lower, holdout.ranks, by_source[holdout.curve.source]))
         for holdout in holdouts(curves)
         if holdout.curve.source in by_source
     ]
@@ -111,10 +104,10 @@ class PublishedCurves:
 
     curves: list[Curve]  # of the reports
     others: list[Curve]  # only for calibration
-    in_general: Learned
-    by_source: dict[str, Learned]
+    in_general: float
+    by_source: dict[str, float]
 
-    def learned_for(self, curve: Curve) -> Learned:
+    def learned_for(self, curve: Curve) -> float:
         """Return the calibration for a curve: without the curves of its network."""
         return self.by_source.get(curve.source, self.in_general)
 
@@ -138,7 +131,7 @@ ABOVE = 8
 
 def accuracy_sentence(checks: Sequence[Check]) -> str:
     """Return how good predictions above 8 ranks were, over all published curves with such points."""
-    predictions = [(check, i) for check in checks for i in np.flatnonzero(check.holdout.beyond.ranks > ABOVE).tolist()]
+    predictions = [(check, i) for check in checks for i in np.flatnonzero(check.holdout.ranks > ABOVE).tolist()]
     nearest = [
         abs(float(check.error[i]))
         for check, i in predictions
@@ -159,7 +152,7 @@ def unknown_network_sentence(checks: Sequence[Check]) -> str:
     """Return that an interval was not calibrated on the network of a user's curve, and what it held on others so."""
     held: dict[str, list[bool]] = defaultdict(list)
     for check in checks:
-        near = check.holdout.beyond.ranks <= 2 * check.holdout.lower.largest
+        near = check.holdout.ranks <= 2 * check.holdout.lower.largest
         held[check.holdout.curve.source] += check.held[near].tolist()
     counts = {source: (sum(values), len(values)) for source, values in held.items() if values}
     worst = min(counts, key=lambda source: counts[source][0] / counts[source][1])

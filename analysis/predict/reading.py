@@ -38,9 +38,7 @@ def file(table: UserTable, exchange: Exchange | None = None) -> list[Curve]:
     obstacles = (_BY_SERVER,) if exchange == "server" else ()
     curves = published(table.published) if table.published is not None else _curves(_user_points(table))
     if not curves:
-        raise TableError(
-            f"{table.path}: no curve is measured on two numbers of ranks; allowed: two or more, three to predict"
-        )
+        raise TableError(f"{table.path}: no curve is measured on two numbers of ranks; allowed: two or more")
     return [replace(curve, may_saturate=exchange is None, obstacles=(*curve.obstacles, *obstacles)) for curve in curves]
 
 
@@ -176,29 +174,12 @@ def _series_curve(runs: pd.DataFrame, without_allreduce: pd.DataFrame, hardware:
         series=str(first["series"]),
         measure=str(first["measure"]),
         max_nodes=_number(first["max_nodes"], math.inf),
-        finer_nodes=_finer_nodes(first),
         unit=labels.rate_unit(runs),
     )
 
 
 def _number(value: Any, absent: float) -> float:
     return absent if pd.isna(value) else float(value)
-
-
-def _finer_nodes(first: dict[Hashable, Any]) -> int:
-    """Return into how many nodes the machine of a point can be divided for a curve of more sizes; 0: it cannot.
-
-    It can if it emulated the nodes of the curve, which not every machine allows. Nodes of a user's program are not
-    emulated: each has a core or more.
-    """
-    if pd.isna(first["max_nodes"]) or first["device"] == "gpu":
-        return 0
-    finer = 4 * first["max_nodes"]
-    if first["backend"] == recorded_config.PROGRAM:
-        finer = min(finer, first["max_nodes"] * first["ranks_per_node"] * first["threads_per_rank"])
-    elif pd.isna(first["cpu_quota_per_node"]):
-        return 0
-    return int(finer) if finer > first["max_nodes"] else 0
 
 
 def _bounds(hardware: pd.DataFrame, first: dict[Hashable, Any]) -> dict[str, float]:

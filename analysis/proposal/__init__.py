@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from analysis import TableError, grouped, labels, metrics, speedups
 from analysis.audit.curves import beyond_ideal
 from analysis.documents import counted
 from analysis.experiments import summary
-from analysis.predict import answers, calibration, reading, sizes
+from analysis.predict import answers, calibration, reading
 from analysis.predict.answers import Question
 from analysis.proposal import facts
 from analysis.proposal.facts import BLANK, Node
@@ -263,7 +264,6 @@ def _predicted(
         return [], []
     question = Question(tuple(n * per_node for n in nodes))
     answer = answers.answer(curve, question, learned.learned_for(curve))
-    batches = sizes(curve, question.ranks, answer.global_batch).batch
     predicted = [
         Row(
             target.ranks // per_node, target.ranks, largest.batch and round(batch),
@@ -271,7 +271,8 @@ def _predicted(
             _verdict_name(judge_at(target.efficiency, Bounds(low=plan.threshold))), "predicted",
             _hours(target.images_per_s, plan, curve.unit), predicted=True,
         )
-        for target, batch in zip(answer.targets, batches, strict=True) if target.speedup and target.efficiency
+        for target, batch in zip(answer.targets, curve.batch_at(np.array(question.ranks)), strict=True)
+        if target.speedup and target.efficiency
     ]  # fmt: skip
     reasons = dict.fromkeys(target.why for target in answer.targets if not target.supported)
     return predicted, [f"no prediction beyond {largest.nodes} nodes: {why}" for why in reasons]

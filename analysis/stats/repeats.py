@@ -6,7 +6,8 @@ interval of `record.intervals`. A mean has one of its own, as the mean of skewed
 - one or two launches in rounds: Hall's, over the rounds, from MIN_ROUNDS on. It covers other rounds of these launches.
 - three launches or more, with MIN_ROUNDS_OF_LAUNCHES rounds together: Student's t over the means of launches, never
   narrower than that over the rounds. It covers other launches.
-- launches of one value, itself a mean over steps: Student's t over the launches, from MIN_VALUES on.
+- launches of one value, itself a mean over steps: Student's t over the launches, from MIN_VALUES on, with one degree of
+  freedom less, as few values of a skewed distribution often scatter too little.
 
 `benchmarks/means.py` simulates how often they hold the truth.
 """
@@ -68,7 +69,7 @@ def arithmetic_mean(launches: Launches) -> Number:
         return unknown(mean, n)
     if not single and len(filled) < MIN_LAUNCHES:
         return Number(mean, _skewed(values), n, "between rounds")
-    errors = [(_error_of_launches(mean, filled), len(filled) - 1)]
+    errors = [(_error_of_launches(mean, filled), len(filled) - (2 if single else 1))]
     errors += [] if single else [(_error_of_rounds(values), n - 1)]
 
     def ends(level: float) -> Ends:

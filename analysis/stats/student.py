@@ -71,32 +71,30 @@ def exponential(logarithm: Number) -> Number:
     return logarithm.through(lambda x: math.exp(min(x, _LARGEST_EXPONENT)))
 
 
-def on_logarithm(number: Number) -> Number:
-    """Return a positive number with Student's t interval taken on its logarithm: its ends are above 0."""
-    error = number.standard_error / number.value
-    return exponential(student(math.log(number.value), error, number.degrees, number.n, number.variation))
+def geometric_mean(values: Sequence[float]) -> Number:
+    """Return the geometric mean of independent positive values: `mean` of their logarithms."""
+    return exponential(mean([math.log(value) for value in values]))
 
 
-def ratio_of_means(a: Sequence[float], b: Sequence[float]) -> Number:
-    """Return mean(b) / mean(a) of two sets of positive values, with Welch's interval on the logarithm.
+def ratio_of_geometric_means(
+    a: Sequence[float], b: Sequence[float], others: Sequence[Sequence[float]] = (), value: float = math.nan
+) -> Number:
+    """Return the geometric mean of b over that of a, two sets of independent positive values, with its interval.
 
-    The values are not paired, and the two sets need not have the same variance, which Student's pooled error would
-    assume. The logarithm keeps the ratio of few values with a large variance above 0.
+    Welch's, on the logarithms, if both sets have two values or more and no other has. Otherwise the scatter of single
+    values is pooled about the mean of each set, with those of `others`, which only estimate it; without an interval if
+    no set has two values. value: of the ratio itself, if more is known of it than these values.
     """
-    return on_logarithm(ratio(mean(b), mean(a)))
-
-
-def pooled_ratio_of_means(a: Sequence[float], b: Sequence[float], others: Sequence[Sequence[float]] = ()) -> Number:
-    """Return mean(b) / mean(a) of values that scatter alike, on a logarithmic scale, about the mean of each set.
-
-    `others`: further sets that only estimate this scatter. Student's t with the degrees of freedom of all sets; without
-    an interval if no set has two values.
-    """
-    value, n = (math.fsum(b) / len(b)) / (math.fsum(a) / len(a)), min(len(a), len(b))
-    noise = pooled(square_about_mean([math.log(value) for value in group]) for group in (a, b, *others) if group)
+    groups = [[math.log(x) for x in group] for group in (a, b, *others) if group]
+    first, second = mean(groups[0]), mean(groups[1])
+    n, centre = min(len(a), len(b)), second.value - first.value if math.isnan(value) else math.log(value)
+    if n > 1 and not any(len(group) > 1 for group in others):
+        error, degrees = _in_quadrature(*((number.standard_error, number.degrees) for number in (first, second)))
+        return exponential(student(centre, error, degrees, n))
+    noise = pooled(map(square_about_mean, groups))
     if noise is None:
-        return unknown(value, n)
-    return exponential(student(math.log(value), noise.deviation * math.sqrt(1 / len(a) + 1 / len(b)), noise.degrees, n))
+        return unknown(math.exp(centre), n)
+    return exponential(student(centre, noise.deviation * math.sqrt(1 / len(a) + 1 / len(b)), noise.degrees, n))
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,16 @@
 import ast
 import re
 import shlex
+import subprocess
 import tomllib
 
 import pytest
+from common.commands import changed
 
+from analysis.diagnose import text
+from analysis.diagnose.split import LOSSES, LateRank, split_curves
+from analysis.stats import unknown
+from analysis.study import Study
 from tests.helpers import ROOT
 from tests.helpers.launches import make_plan
 from train.make import Variables, steps
@@ -31,15 +37,15 @@ def literals(path):
             yield node.value
 
 
-def commands(text):
+def commands(prose):
     """Yield the words of each command of make in a text, which may be wrapped."""
-    for match in COMMAND.finditer(" ".join(text.split())):
+    for match in COMMAND.finditer(" ".join(prose.split())):
         yield ["make", match[1] or match[3], *shlex.split((match[2] or match[4] or "").rstrip("."))]
 
 
 def in_code():
     files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
-    return {shlex.join(words): path for path in files for text in literals(path) for words in commands(text)}
+    return {shlex.join(words): path for path in files for literal in literals(path) for words in commands(literal)}
 
 
 def printed():
@@ -65,21 +71,49 @@ def test_advice_names_targets_and_variables_that_exist(source):
         assert {word.partition("=")[0] for word in words} <= VARIABLES, f"{path}: {command}"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", printed())
-def test_printed_advice_could_run_on_the_machine_of_the_records(command):
-    """Two cores, with CPU quotas only where the records are of emulated nodes: as many nodes as advised are planned."""
-    overrides, emulated = measures(shlex.split(command)), "/emulated" in command
-    if overrides is not None and not command.endswith("HOSTS="):  # the user's hosts: ...
-        plan = make_plan(*overrides, no_quotas=None if emulated else "no control groups")
-        assert plan.points
-        for config in (point.config for point in plan.points if not {*overrides} & SHARING):
-            assert config.system.cpu_quota_per_node or config.ranks_of_job * config.threads_per_rank <= 2
+def diagnosed():
+    """Return each command that a diagnosis of the golden records in rounds advises, and that of a short budget."""
+    study = Study(ROOT / "tests/golden/results/rounds")
+    [(curve, [*_, split])] = split_curves(study.local, study.records)
+    rank = LateRank("n1", 1, (1,), unknown(0.1), True, 0.2, 0.1)
+    advised = [text.advice(curve, split, part, late) for part in LOSSES for late in (None, rank)]
+    longer = changed(curve.command, {"NODES": "2"}, {"measure.budget_s": "600"})
+    return {shlex.join(command) for *_, command in advised} | {shlex.join(longer)}
 
 
-def test_the_commands_of_the_diagnosis_exist():
+def test_the_diagnosis_of_the_golden_records_advises_each_command_of_its_list():
     cases = tomllib.loads((ROOT / "analysis/diagnose/advice.toml").read_text())
     assert {case["command"] for case in cases.values()} == {"larger batch", "again", "diagnose", "input-bench"}
+    commands = diagnosed()
+    assert {command.split()[1] for command in commands} == {"diagnose", "weak-scaling", "input-bench"}
+    assert any("batch_per_rank=2" in command for command in commands)
+    assert any("FORCE=1" in command for command in commands)
+
+
+@pytest.mark.slow
+def test_advice_runs_here_and_on_the_machine_of_the_records():
+    """With DRY_RUN; and planned for two cores, with CPU quotas only where the records are of emulated nodes."""
+    advised = {command: measures(shlex.split(command)) for command in sorted({*printed(), *diagnosed()})}
+    # Others measure nothing, or on the user's hosts: ...
+    planned = {command: words for command, words in advised.items() if words and not command.endswith("HOSTS=")}
+    assert len(planned) >= 5
+    for command, overrides in planned.items():
+        run = subprocess.run(
+            [*shlex.split(command), "DRY_RUN=1"], cwd=ROOT, text=True, capture_output=True, check=False
+        )
+        assert run.returncode == 0, f"{command}\n{run.stdout}{run.stderr}"
+        plan = make_plan(*overrides, no_quotas=None if "/emulated" in command else "no control groups")
+        assert plan.points, command
+        for config in (point.config for point in plan.points if not {*overrides} & SHARING):
+            assert config.system.cpu_quota_per_node or config.ranks_of_job * config.threads_per_rank <= 2, command
+
+
+@pytest.mark.slow
+def test_the_plan_of_an_advised_command_takes_the_minutes_that_are_advised():
+    """The printed diagnosis advises 660 s in all: 11 min."""
+    [command] = [command for command in printed() if "measure.budget_s=660" in command]
+    run = subprocess.run([*shlex.split(command), "DRY_RUN=1"], cwd=ROOT, text=True, capture_output=True, check=True)
+    assert "about 11 min for all launches" in run.stdout
 
 
 def test_a_wrapped_command_is_read_and_a_target_that_does_not_exist_is_none():

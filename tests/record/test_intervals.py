@@ -61,12 +61,15 @@ def test_the_rates_of_two_points_give_their_ratio(rounds):
 
 
 def test_one_launch_has_the_interval_of_student_over_its_rounds():
-    # Distances 0.18 over sqrt(6 5), times sqrt(pi / 2): 0.041188; t of 5 degrees 2.5706; an efficiency of 0.95.
-    half = 2.5706 * 0.041188 / math.sqrt(0.95 * 6)
-    result = speedup(launches(SIX), launches([0.0] * 6))
-    assert (result.n, result.variation, result.another) == (6, "between rounds", None)
+    # Distances 0.36 over sqrt(12 11), times sqrt(pi / 2): 0.03927; t of 11 degrees 2.2010; an efficiency of 0.95. One
+    # launch: 1.2 times as wide.
+    half = 1.2 * 2.2010 * 0.03927 / math.sqrt(0.95 * 12)
+    result = speedup(launches([*SIX, *SIX]), launches([0.0] * 12))
+    assert (result.n, result.variation, result.another) == (12, "between rounds", None)
     assert (result.value, log_ends(result)) == (pytest.approx(1.0), pytest.approx([-half, half], rel=1e-4))
-    assert result.scatter == pytest.approx(0.041188, rel=1e-4)
+    assert result.scatter == pytest.approx(0.03927, rel=1e-4)
+    six = speedup(launches(SIX), launches([0.0] * 6))  # 1.2 x 2.5706 x 0.041188 / sqrt(0.95 6) is beyond all rounds
+    assert log_ends(six) == pytest.approx([-0.05, 0.05])
     few = rate(launches(SIX[:5]))
     assert (math.isnan(few.low), few.half_width_fraction()) == (True, math.inf)
     assert rate(singles(dict(enumerate(SIX, 1)) | {2: 0.1, 4: 0.1, 6: 0.1})).variation == "between launches"
@@ -76,6 +79,8 @@ def test_neighbours_that_are_alike_widen_the_interval():
     values = [0.01 * (i if i % 2 else -i) for i in range(24)]
     alternating, lasting = rate(launches(values)), rate(launches(sorted(values)))
     assert lasting.half_width_fraction() > 2 * alternating.half_width_fraction()
+    # Values that rise all the time are much alike: the interval reaches to the outermost ones.
+    assert log_ends(lasting) == pytest.approx([-0.22, 0.23])
 
 
 def held(half, centres, rounds_variance, degrees, another=0):
@@ -126,8 +131,8 @@ def test_one_outlier_does_not_widen_the_interval_much():
 def test_the_interval_of_two_groups_spans_those_of_both():
     slow, fast = ([start + x for x in (*SIX, *SIX)] for start in (0.0, 0.5))
     result = rate(launches([x for pair in zip(slow, fast, strict=True) for x in pair]))
-    # Each group: distances 0.36 over sqrt(12 11); t of 11 degrees.
-    half = 2.2010 * math.sqrt(math.pi / 2) * 0.36 / math.sqrt(132) / math.sqrt(0.95 * 12)
+    # Each group: distances 0.36 over sqrt(12 11); t of 11 degrees; 1.2 times as wide.
+    half = 1.2 * 2.2010 * math.sqrt(math.pi / 2) * 0.36 / math.sqrt(132) / math.sqrt(0.95 * 12)
     assert log_ends(result) == pytest.approx([-half, 0.5 + half], rel=1e-3)
 
 

@@ -85,6 +85,8 @@ def test_the_speedup_of_the_rounds_so_far_is_reported(tmp_path):
     ]
     part.add(windows=windows[:6])
     assert line(tmp_path, config, 1020.0) == "round 4, at most 80 s left, 6.4 images/s, nodes2 1.6x so far"
+    state = run_progress(Follower(tmp_path), config)
+    assert progress_line(state, 1020.0, results=False) == "round 4, at most 80 s left"
     part.add(windows=windows[6:])
     assert line(tmp_path, config, 1101.0).startswith("round 7, ends with this round, 6.4")
 

@@ -26,7 +26,7 @@ from train.launch.plan import point_checks, program_launches
 from train.launch.plan.make_plan import Options, Plan, make
 from train.launch.plan.planned_runs import Run, remaining, runs_of
 from train.launch.plan.queue import Queue
-from train.launch.screen import ERROR, LEFT_OUT, WARNING, Screen, curve_plan_lines, show_lines, show_points
+from train.launch.screen import ERROR, LAST_LINES, LEFT_OUT, WARNING, Screen, curve_plan_lines, show_lines, show_points
 from train.launch.start import containers
 from train.launch.supervise.interrupted import record_interrupted
 from train.launch.supervise.one_run import Watch, attempt
@@ -39,7 +39,6 @@ from train.rank.host import loopback_problem
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
 WRONG_INPUT = 2  # exit status
-LAST_LINES = "LAST_LINES"  # variable of train/make.py: the file for lines that end the command of the user
 
 
 def launch(options: Options, console: Console) -> int:

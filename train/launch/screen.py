@@ -1,6 +1,7 @@
 """The output for the user: the plan before anything starts, the progress of runs, the result of each."""
 
 import contextlib
+import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ from train.launch.plan.queue import Queue
 from train.launch.supervise.one_run import Watch
 
 READ_EVERY_S = 5.0  # reading takes time from the ranks that share the machine
+LAST_LINES = "LAST_LINES"  # variable of train/make.py: the file for lines that end the command of the user
 SHOW_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal a line that changes; in a log or with TERM=dumb a line a minute
 WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
 
@@ -167,8 +169,13 @@ def show_lines(kind: str, lines: Iterable[str], console: Console) -> None:
         console.print(f"{kind} {escape(line)}" if kind else escape(line), highlight=False)
 
 
-def progress_reporter(folder: Path, config: Config, show: Callable[[str], None], every_s: float) -> Callable[[], None]:
-    """Return a function to call often while the job runs: every so many seconds it shows the progress."""
+def progress_reporter(
+    folder: Path, config: Config, show: Callable[[str], None], every_s: float, results: bool
+) -> Callable[[], None]:
+    """Return a function to call often while the job runs: every so many seconds it shows the progress.
+
+    results: with what is measured so far.
+    """
     follower, begin = Follower(folder), time.monotonic()
     state: RunProgress | None = None
     read_at, shown_at = begin - READ_EVERY_S, begin
@@ -183,7 +190,8 @@ def progress_reporter(folder: Path, config: Config, show: Callable[[str], None],
             read_at = now
             with contextlib.suppress(OSError):  # a shared folder may be unavailable for a while: the run goes on
                 state = progress.run_progress(follower, config)
-        show(progress.progress_line(state, time.time()) if state else f"starting for {progress.duration(now - begin)}")
+        line = progress.progress_line(state, time.time(), results) if state else ""
+        show(line or f"starting for {progress.duration(now - begin)}")
 
     return report
 
@@ -248,20 +256,30 @@ class Screen:
         with self._line:
             yield
             self._line.update(self._bar, description="done", all_s=None)
+            # `make` ends with the summary, which has the same speedups.
+            self._line.live.transient = self._has_table and LAST_LINES in os.environ
+
+    def _label(self, run: Run) -> str:
+        """Return the name of a run, in the words of the table if it has a line there."""
+        curves = self._queue.curves() if self._has_table else []
+        planned = next((curve.planned for curve in curves if curve.point == run.point), None)
+        return f"{run.point.config.model.name}, launch {run.repeat + 1} of {planned}" if planned else run.label
 
     def begin(self, run: Run) -> Watch:
         """Show the run that begins; return the watch that shows its progress."""
         all_s = time.monotonic() - self._began + self._queue.expected_s()
-        self._line.update(self._bar, description=run.label, all_s=all_s)
+        label = self._label(run)
+        self._line.update(self._bar, description=label, all_s=all_s)
 
         def show(text: str) -> None:
             if self._console.is_interactive:
-                self._line.update(self._bar, description=escape(f"{run.label}: {text}"))
+                self._line.update(self._bar, description=escape(f"{label}: {text}"))
             else:
-                show_lines("", [f"{run.label}: {text}"], self._console)
+                show_lines("", [f"{label}: {text}"], self._console)
 
         every_s = SHOW_EVERY_S[self._console.is_interactive]
-        return lambda folder, assignment: progress_reporter(folder, assignment.config, show, every_s)
+        results = not self._has_table  # which has them
+        return lambda folder, assignment: progress_reporter(folder, assignment.config, show, every_s, results)
 
     def skip(self, run: Run, why: str) -> None:
         """Show that a run is skipped, and why."""

@@ -1,4 +1,4 @@
-"""`tables`, the audit and the claims do not contradict each other about any number."""
+"""Commands do not contradict each other about any number: of the reports, or of a user's records."""
 
 import math
 
@@ -7,8 +7,7 @@ import pytest
 from analysis import audit, claims, reports
 from analysis.audit.findings import point_location
 from analysis.study import Study
-
-pytestmark = pytest.mark.slow  # every rule over every point
+from tests.helpers.studies import curve_in_rounds
 
 VERDICTS = {"inside": "supported", "outside": "contradicted", "undecided": "not decidable"}
 
@@ -18,6 +17,24 @@ SAME_NUMBER = {
     "percentage_base": tuple(reports.CHANGES),
     "size_in_bytes": ("model_bytes",),
 }
+
+
+def test_rate_and_speedup_of_a_curve_are_the_same_in_every_command(json_output, tmp_path):
+    curve_in_rounds(tmp_path)
+    records = ("weak_scaling", "--results", tmp_path)
+    [point] = [row for row in json_output("summary", *records) if row["nodes"] == 2 and not row["arm"]]
+    shown = {"images_per_s": point["images_per_s"], "speedup": point["speedup_throughput"]}
+    [machine] = json_output("history", *records)["machines"]
+    compared = json_output("compare", f"A={tmp_path}", f"B={tmp_path}")["comparisons"]
+    for quantity, number in shown.items():
+        [row] = [r for r in machine["points"] if (r["point"], r["quantity"]) == ("2 nodes", quantity)]
+        [both] = [r for r in compared if (r["point"], r["quantity"]) == ("2 nodes", quantity)]
+        assert row["measured"] == row["sessions"][0]["value"] == both["reference"] == both["measured"] == number
+        assert both["ratio"]["value"] == 1
+    [curve] = json_output("diagnose", *records)["curves"]
+    assert curve["points"][1]["efficiency_throughput"]["value"] == pytest.approx(
+        shown["speedup"]["value"] / 2, abs=1e-5
+    )
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +48,7 @@ def derived():
     ]
 
 
+@pytest.mark.slow  # every rule over every point
 def test_the_audit_alleges_what_tables_contradict_and_nothing_else(derived):
     findings = audit.table_findings(Study().published)
     for rule, quantities in SAME_NUMBER.items():
@@ -43,6 +61,7 @@ def test_the_audit_alleges_what_tables_contradict_and_nothing_else(derived):
         assert {alleged[place] for place in set(alleged) - places["outside"]} <= {"note"}, rule
 
 
+@pytest.mark.slow
 def test_a_claim_about_a_stated_number_has_the_numbers_and_the_verdict_of_its_lines(derived):
     lines: dict[str, set[tuple[str, str]]] = {}
     for report, line in derived:

@@ -4,9 +4,9 @@ import statistics
 import pytest
 
 from analysis.compare import corrected, sessions
-from analysis.compare.launches import Change, Key, compare_launches, mean_ratio, within
+from analysis.compare.launches import Change, Key, compare_launches, repeats_side, within
 from analysis.compare.provenance import Difference
-from analysis.stats.student import ratio_of_means
+from analysis.stats.student import ratio_of_geometric_means
 from analysis.stats.verdict import judge_all, ratio_verdict
 from analysis.study import Study, record_files
 from record.schema import HostState
@@ -111,7 +111,7 @@ def test_an_older_state_of_the_machine_is_not_compared_with(tmp_path):
     own = sessions_in(tmp_path)
     assert sessions.session_states(own) == [[1], [2, 3], [4]]
     change = sessions.newest_changes(sessions.session_values(own), own)[0]
-    assert [len(group) for group in (change.before, change.now, *change.older)] == [6, 3, 3]
+    assert [len(group) for group in (change.before.launches, change.now.launches, *change.older)] == [6, 3, 3]
     assert verdicts_in(tmp_path)["1 node", "images_per_s"].verdict == "worse"
 
 
@@ -171,12 +171,12 @@ def test_from_three_days_on_a_value_has_an_interval_for_other_days_worked_by_han
     for number, slower in enumerate((1.0, 1.02, 0.98)):
         month(tmp_path, number, slower=slower)
     one = over_days(tmp_path)["1 node", "images_per_s"]
-    # The means of the days are a rate times 1, 1/1.02 and 1/0.98: relative standard error of their mean 1.155 %; the
-    # launches within a day, which differ by up to 0.8 %, do not count. t(0.975, 2) = 4.303.
-    of_a_day = 16 * (1 / 1.004 + 1 / 0.996 + 1 / 1.002) / 3
+    # The geometric means of the days are a rate times 1, 1/1.02 and 1/0.98: standard error of their logarithms 1.155 %;
+    # the launches within a day, which differ by up to 0.8 %, do not count. t(0.975, 2) = 4.303.
+    of_a_day = 16 / (1.004 * 0.996 * 1.002) ** (1 / 3)
     means = [of_a_day / slower for slower in (1.0, 1.02, 0.98)]
-    error = statistics.stdev(means) / math.sqrt(3) / statistics.fmean(means)
-    assert (one.value, one.n, one.variation) == (pytest.approx(statistics.fmean(means)), 3, "between days")
+    error = statistics.stdev(map(math.log, means)) / math.sqrt(3)
+    assert (one.value, one.n, one.variation) == (pytest.approx(statistics.geometric_mean(means)), 3, "between days")
     assert one.high / one.value == pytest.approx(math.exp(4.302653 * error))
 
 
@@ -199,47 +199,27 @@ def verdict_name(ratio, fraction=0.05):
     return ratio_verdict(verdict)
 
 
-def test_two_launches_or_more_on_either_side_are_compared_as_two_sets_are():
-    result = mean_ratio([10, 12], [20, 24])
-    assert (result.value, result.interval) == (2, pytest.approx(ratio_of_means([10, 12], [20, 24]).interval))
-
-
-def test_a_single_launch_scatters_as_those_on_the_other_side_worked_by_hand():
-    # the logarithms have the standard deviation 0.1; the error of the ratio is 0.1 x sqrt(1 + 1/3), 2 degrees
-    several = [10 * math.exp(x) for x in (-0.1, 0, 0.1)]
-    ratio = 12 / (10 * (1 + 2 * math.cosh(0.1)) / 3)
-    apart = math.exp(4.302653 * 0.1 * math.sqrt(4 / 3))  # t(0.975, 2)
-    after, before = mean_ratio(several, [12]), mean_ratio([12], several)
-    assert (after.value, *after.interval) == pytest.approx((ratio, ratio / apart, ratio * apart))
-    assert before.interval == pytest.approx((1 / ratio / apart, 1 / ratio * apart))
-
-
-def test_older_launches_show_how_far_launches_scatter_worked_by_hand():
-    # logs about the mean of their group: 0 before and now, ±0.01 in two older ones: s = 0.01 sqrt(4 / 4), 4 degrees
-    older = [[level * math.exp(x) for x in (0.01, -0.01)] for level in (1, 100)]
-    result = mean_ratio([10, 10], [9, 9], older)
-    apart = math.exp(2.776445 * 0.01)  # t(0.975, 4), times sqrt(1/2 + 1/2)
-    assert (result.value, *result.interval) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))
-
-
 def test_verdicts_are_corrected_for_their_number():
-    change = Change(Key("e", "m", 2, "2 nodes", "images_per_s", "s", "m", "images/s"), (100, 101.5, 98.5), (86, 87, 84))
+    change = Change(
+        Key("e", "m", 2, "2 nodes", "images_per_s", "s", "m", "images/s"),
+        *map(repeats_side, ([100, 101.5, 98.5], [86, 87, 84])),
+    )
     (alone,), many = (corrected(compare_launches([change] * n, within(0.05))) for n in (1, 40))
     assert (alone.verdict, {row.verdict for row in many}) == ("worse", {"not decidable"})
     assert many[0].p_value == pytest.approx(40 * alone.p_value)
 
 
 def test_a_smaller_tolerance_finds_less_to_be_as_before():
-    ratio = mean_ratio(HUNDRED, [98.0, 98.2, 97.9])
-    assert [verdict_name(ratio, fraction) for fraction in (0.05, 0.01)] == ["alike", "worse"]
-    assert verdict_name(mean_ratio(HUNDRED, [95.0, 95.2, 94.9])) == "not decidable"  # at the limit itself
-    assert verdict_name(mean_ratio([10, 10], [8, 8])) == "worse"  # launches that agree exactly are decisive
+    ratios = [ratio_of_geometric_means(HUNDRED, now) for now in ([98.0, 98.2, 97.9], [95.0, 95.2, 94.9])]
+    assert [verdict_name(ratios[0], fraction) for fraction in (0.05, 0.01)] == ["alike", "worse"]
+    assert verdict_name(ratios[1]) == "not decidable"  # at the limit itself
+    assert verdict_name(ratio_of_geometric_means([10, 10], [8, 8])) == "worse"  # launches that agree are decisive
 
 
 def test_one_launch_on_each_side_scatters_as_the_launches_of_other_curves_worked_by_hand():
     def change(model, before, now, ranks=2):
         key = Key("weak_scaling", model, ranks, f"{ranks} nodes", "images_per_s", model, "m", "images/s")
-        return Change(key, tuple(before), tuple(now))
+        return Change(key, repeats_side(before), repeats_side(now))
 
     several = [10 * math.exp(x) for x in (-0.02, 0, 0.02)]  # their logarithms have the standard deviation 0.02
     changes = [change("resnet50", [10], [8], ranks) for ranks in (2, 1, 4)]

@@ -65,8 +65,8 @@ def test_the_mean_of_launches_has_the_interval_between_launches(results):
         add(results, {MIB: [[time_s]] * 2}, repeat=repeat)
     (point,) = allreduce.answer(local_table(results))
     time = point.allreduce_s
-    # Mean 3.5, standard deviation 1.8708, Student's t with 5 degrees of freedom 2.5706.
-    half = 2.5706 * 1.8708 / 6**0.5
+    # Mean 3.5, standard deviation 1.8708, Student's t with 4 degrees of freedom 2.7764.
+    half = 2.7764 * 1.8708 / 6**0.5
     assert (time.value, time.low, time.high) == pytest.approx((3.5, 3.5 - half, 3.5 + half), rel=1e-4)
 
 

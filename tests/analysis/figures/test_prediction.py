@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 def test_a_panel_a_curve_with_points_band_ideal_and_targets():
     supported = answers.answer(curve(lambda n: 0.01 * (1 + 0.02 * n**0.5)), Question((32, 128)), LEARNED)
-    unsupported = answers.answer(curve(lambda n: 0.01, ranks=(1, 2)), Question((32,)), LEARNED)
+    unsupported = answers.answer(curve(lambda n: 0.01, ranks=(1,)), Question((32,)), LEARNED)
     figure = prediction.draw([supported, unsupported], lambda _: LEARNED)
     (axes,) = figure.axes
     assert {"measured", "target", "predicted", "ideal", "90 % interval"} <= set(axes.get_legend_handles_labels()[1])

@@ -57,11 +57,19 @@ def test_no_cost_without_the_ranks_of_a_node_and_a_job_without_its_fixed_cost():
 
 
 def test_a_curve_that_keeps_its_global_batch_is_predicted_for_it():
-    """t = 0.1 b + 0.05 log2 n with 32 images in all: 16 ranks take 0.2 + 0.2 s for them: 80 images/s."""
-    step_s = [0.1 * 32 / n + 0.05 * math.log2(n) for n in (1, 2, 4, 8)]
-    result = answer((16,), step_s, ranks=(1, 2, 4, 8), batch=[32, 16, 8, 4])
-    assert result.global_batch == 32
-    assert result.targets[0].images_per_s.value == pytest.approx(80, rel=0.05)
+    """32 images in all: 20, 32 and 50 images/s on 1, 2 and 4 ranks; 50^2 / 32 = 78.125 on 8."""
+    step_s = [32 / 20, 32 / 32, 32 / 50]
+    result = answer((8,), step_s, ranks=(1, 2, 4), batch=[32, 16, 8])
+    assert result.targets[0].images_per_s.value == pytest.approx(78.125)
+
+
+def test_only_points_of_a_global_batch_that_is_asked_for_are_used():
+    """Batches of 8 and 4 on 1 and 2 ranks: with 8 in all, 10 and 16 images/s; 25.6 on 4."""
+    several = curve([0.8, 0.4, 0.8, 0.5], ranks=(1, 1, 2, 2), batch=[8, 4, 8, 4])
+    assert "several batches" in answers.answer(several, Question((4,)), LEARNED).targets[0].why
+    eight, other = (answers.answer(several, Question((4,), batch), LEARNED).targets[0] for batch in (8, 64))
+    assert eight.images_per_s.value == pytest.approx(25.6)
+    assert other.why == "no numbers of ranks measured, at least 2 are needed"
 
 
 def test_points_beyond_the_limit_check_the_prediction():

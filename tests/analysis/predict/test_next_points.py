@@ -3,66 +3,54 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.predict import SHARED_CORES, Obstacle, next_points, sizes
+from analysis.predict import SHARED_CORES, Obstacle, next_points
 from analysis.predict.next_points import NextPoint
-from tests.helpers.scaling_curves import LEARNED, curve, logarithmic
+from tests.helpers.scaling_curves import curve, logarithmic
 
 
-def proposed(measured, target, **more):
-    return next_points.next_points(measured, sizes(measured, [target]), LEARNED, **more)
-
-
-@pytest.mark.parametrize(("ranks", "target"), [((1, 2, 4), 64), ((1, 2, 4, 8), 128)])
-def test_the_points_narrow_the_interval_and_cost_less_than_the_target_itself(ranks, target):
-    result = proposed(curve(logarithmic, ranks), target)
-    assert 1 <= len(result) <= 2
-    assert ranks[-1] < result[0].ranks < target
-    assert all(ranks[-1] < point.ranks <= target for point in result)
-    assert all(point.after < point.before for point in result)
+@pytest.mark.parametrize(
+    ("measured", "target", "ranks"),
+    [
+        (curve(logarithmic, (1, 2, 4)), 64, 8),
+        (curve(logarithmic, (1, 2, 4), ranks_per_node=8.0), 8, 8),
+        (curve(logarithmic, (1, 2, 4), ranks_per_node=8.0), 32, 16),  # no point on two nodes
+        (curve(logarithmic), 16, None),  # measured
+        (curve(logarithmic, obstacles=(Obstacle("ranks shared cores"),)), 64, None),
+        (curve(logarithmic, (1, 2), max_nodes=2.0), 16, None),
+    ],
+)
+def test_the_next_doubling_is_measured_next_if_it_helps_and_the_machine_has_room(measured, target, ranks):
+    point = next_points.next_point(measured, (target,))
+    assert (point and point.ranks) == ranks
 
 
 def test_what_a_point_costs_worked_by_hand():
     """Batch 2, 1.5 s a step on 8 ranks of 4 a node: 2 nodes x 6 launches x (5 s + 110 steps x 1.5 s) / 3600."""
     measured = curve(lambda n: 1.5, (1, 2, 4), ranks_per_node=4.0, batch=[2.0] * 3)
-    (first, *_) = proposed(measured, 8, fixed_s=5.0)
-    assert (first.ranks, first.nodes) == (8, 2)
-    assert first.node_hours == pytest.approx(2 * 6 * 170 / 3600)
-    assert math.isnan(first.before)  # 8 ranks were not supported: no point on two nodes
+    point = next_points.next_point(measured, (8,), fixed_s=5.0)
+    assert (point.ranks, point.nodes) == (8, 2)
+    assert point.node_hours == pytest.approx(2 * 6 * 170 / 3600)
 
 
-def test_two_points_become_three_first_and_nothing_is_proposed_where_points_do_not_help():
-    first, *_ = proposed(curve(logarithmic, (1, 2)), 16)
-    assert math.isnan(first.before)
-    assert math.isfinite(first.after)
-    assert proposed(curve(logarithmic, obstacles=(Obstacle("ranks shared cores"),)), 64) == []
-    assert proposed(curve(logarithmic), 16) == []  # all sizes up to the target are measured
-
-
-POINTS = [NextPoint(16, 4, 1.25, 2.0, 1.5), NextPoint(32, 8, math.nan, math.nan, 1.2)]
-
-
-def test_the_command_measures_the_largest_point_as_the_others_were_measured():
+def test_the_command_measures_the_point_as_the_others_were_measured():
+    point = NextPoint(32, 8, math.nan)
     measured = curve(logarithmic, ranks_per_node=4.0, batch=[32.0] * 5)
     expected = "make weak-scaling NODES=8 MODELS=resnet50 MEASURE=report 'ARGS=ranks_per_node=4 batch_per_rank=32'"
-    assert next_points.command(measured, POINTS, "weak_scaling") == expected
+    assert next_points.command(measured, point, "weak_scaling") == expected
     unnamed = replace(curve(logarithmic), model="", measure="quick")
-    assert next_points.command(unnamed, POINTS[:1], "strong_scaling") == "make strong-scaling NODES=4"
+    assert next_points.command(unnamed, NextPoint(16, 4, 1.0), "strong_scaling") == "make strong-scaling NODES=4"
     typed = ["make", "scaling", "COMMAND=mpirun -np {ranks} ./solver", "NODES=2", "FORCE=1", "RATE=x: {rate}"]
     expected = "make scaling 'COMMAND=mpirun -np {ranks} ./solver' 'RATE=x: {rate}' NODES=8"
-    assert next_points.command(curve(logarithmic), POINTS, "scaling", typed) == expected
+    assert next_points.command(curve(logarithmic), point, "scaling", typed) == expected
 
 
-def test_points_that_the_machine_has_no_room_for_are_not_proposed():
-    measured = curve(logarithmic, (1, 2), max_nodes=4.0)
-    assert [point.ranks for point in proposed(measured, 16)] == [4]
-    assert next_points.full(measured, "weak_scaling") == ""  # there is room for 4
-    filled = replace(measured, max_nodes=2.0, finer_nodes=8)
-    assert proposed(filled, 16) == []
-    assert next_points.full(filled, "weak_scaling").endswith("this one:\n    make weak-scaling MODELS=resnet50 NODES=8")
-    enough = curve(logarithmic, (1, 2, 4), max_nodes=4.0, finer_nodes=16)
+def test_a_machine_without_room_for_more_is_said_to_need_hosts():
+    measured = curve(logarithmic, (1, 2, 4), max_nodes=8.0)
+    assert next_points.full(measured, "weak_scaling") == ""  # there is room for 8
+    full = replace(measured, max_nodes=4.0)
     elsewhere = "need more hosts (docs/clusters.md): make weak-scaling MODELS=resnet50 NODES=8 LAUNCHER=ssh HOSTS=..."
-    assert " ".join(next_points.full(enough, "weak_scaling").split()).endswith(elsewhere)
-    crowded = replace(enough, obstacles=(Obstacle(SHARED_CORES, (4,)),), max_nodes=2.0)
+    assert " ".join(next_points.full(full, "weak_scaling").split()).endswith(elsewhere)
+    crowded = replace(full, obstacles=(Obstacle(SHARED_CORES, (4,)),), max_nodes=2.0)
     assert next_points.full(crowded, "weak_scaling").endswith("resnet50 NODES=4 LAUNCHER=ssh HOSTS=...")
-    disturbed = replace(filled, obstacles=(Obstacle("the control without allreduce is off"),))
+    disturbed = replace(full, obstacles=(Obstacle("the control without allreduce is off"),))
     assert next_points.full(disturbed, "weak_scaling") == ""

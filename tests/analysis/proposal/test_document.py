@@ -58,7 +58,7 @@ def test_what_the_audit_contradicts_supports_nothing(tmp_path):
 def test_a_rate_per_day_gives_hours(tmp_path):
     """48 ns at 96 ns/day take 12 h; on two nodes at 192 ns/day 6 h, so 12 node and 12 core hours; three runs 36."""
     days = content(tmp_path, "ns/day", "strong", rates=(96.0, 192.0), plan=Plan(48, 3, True))
-    rows = pd.read_csv(io.StringIO(document.table(days)))
+    rows = pd.read_csv(io.StringIO(document.table(days)))[:2]  # those that were measured
     assert rows["hours"].tolist() == pytest.approx([12, 6], rel=0.003)
     assert rows["core_hours"].tolist() == rows["node_hours"].tolist() == pytest.approx([12, 12], rel=0.003)
     assert rows["launch_s"].tolist() == [10, 10]

@@ -80,12 +80,12 @@ def test_what_was_not_measured_is_marked_as_predicted_and_supports_nothing(resul
     assert weak.supported == 8
 
 
-def test_two_points_predict_nothing_and_one_host_has_no_network(tmp_path):
+def test_two_points_are_continued_and_one_host_has_no_network(tmp_path):
     steps = [0.5 + 0.001 * number for number in range(12)]
     save(make_rounds([(step, step / 0.9) for step in steps], [Arm(1), Arm(2)]), tmp_path)
     content = new_proposal(tmp_path)
-    assert not any(row.predicted for row in content.curves[0].rows)
-    assert any("no prediction beyond 2 nodes" in note for note in content.notes)
+    predicted = [(row.nodes, row.speedup.value) for row in content.curves[0].rows if row.predicted]
+    assert predicted == [(4, pytest.approx(1.8**2)), (8, pytest.approx(1.8**3))]
     assert content.caveats == ["Nodes are cores of 1 host: no network between hosts was measured."]
 
 

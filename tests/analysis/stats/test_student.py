@@ -5,6 +5,7 @@ import pytest
 
 from analysis.stats import between, exact, student, unknown
 from analysis.stats.student import Noise, pooled, with_noise
+from record.intervals import student_quantile
 
 
 def test_the_interval_of_a_mean_is_students():
@@ -35,14 +36,32 @@ def test_errors_of_a_ratio_add_in_quadrature():
         assert not student.ratio(student.student(200.0, 6.0, 4, 5), other).has_interval
 
 
-def test_the_ratio_of_means_and_welchs_interval_worked_by_hand():
-    # means 11 and 22, standard errors 1 and 2: relative 1/11 each; one degree of freedom each, together 2
-    result = student.ratio_of_means([10, 12], [20, 24])
-    apart = math.exp(4.302653 * 2**0.5 / 11)  # t(0.975, 2)
+def test_the_ratio_of_geometric_means_and_welchs_interval_worked_by_hand():
+    # logarithms ±0.1 and ±0.2: standard errors 0.1 and 0.2; (0.01 + 0.04)^2 / (0.01^2 + 0.04^2) = 25 / 17 degrees
+    a, b = ([level * math.exp(x) for x in (-far, far)] for level, far in ((10, 0.1), (20, 0.2)))
+    result = student.ratio_of_geometric_means(a, b)
+    apart = math.exp(student_quantile(0.95, 25 / 17) * 0.05**0.5)
     assert (result.value, result.low, result.high) == pytest.approx((2, 2 / apart, 2 * apart))
-    # Its interval is never below zero.
-    result = student.ratio_of_means([1, 9], [2, 8])
-    assert 0 < result.low < 1 < result.high
+    given = student.ratio_of_geometric_means(a, b, value=3.0)
+    assert (given.value, given.low) == pytest.approx((3, 3 / apart))
+
+
+def test_a_single_launch_scatters_as_those_on_the_other_side_worked_by_hand():
+    # the logarithms have the standard deviation 0.1; the error of the ratio is 0.1 x sqrt(1 + 1/3), 2 degrees
+    several = [10 * math.exp(x) for x in (-0.1, 0, 0.1)]
+    apart = math.exp(4.302653 * 0.1 * math.sqrt(4 / 3))  # t(0.975, 2)
+    after, before = (student.ratio_of_geometric_means(*pair) for pair in ((several, [12]), ([12], several)))
+    assert (after.value, *after.interval) == pytest.approx((1.2, 1.2 / apart, 1.2 * apart))
+    assert before.interval == pytest.approx((1 / 1.2 / apart, 1 / 1.2 * apart))
+    assert not student.ratio_of_geometric_means([10], [12]).has_interval
+
+
+def test_older_launches_show_how_far_launches_scatter_worked_by_hand():
+    # logs about the mean of their group: 0 before and now, ±0.01 in two older ones: s = 0.01 sqrt(4 / 4), 4 degrees
+    older = [[level * math.exp(x) for x in (0.01, -0.01)] for level in (1, 100)]
+    result = student.ratio_of_geometric_means([10, 10], [9, 9], older)
+    apart = math.exp(2.776445 * 0.01)  # t(0.975, 4), times sqrt(1/2 + 1/2)
+    assert (result.value, *result.interval) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))
 
 
 def test_squares_are_pooled_over_their_degrees_worked_by_hand():

@@ -26,7 +26,7 @@ def clock(monkeypatch):
 
 def test_progress_is_reported_and_read_each_at_its_interval(clock, tmp_path, monkeypatch):
     output = []
-    report = screen.progress_reporter(tmp_path, values(load(["model=tiny"])), output.append, every_s=1.0)
+    report = screen.progress_reporter(tmp_path, values(load(["model=tiny"])), output.append, 1.0, results=True)
     report()
     assert output == []
     clock(1.5)
