@@ -1,5 +1,6 @@
 import pytest
 
+from tests.helpers import launched
 from tests.helpers.drawn_figures import only_figures
 from tests.helpers.studies import long_curve
 
@@ -18,6 +19,16 @@ def test_draw_skips_what_has_no_records_and_says_what_it_left_out(results, comma
     captions = (out / "captions.md").read_text()
     assert "## 004-model-6" in captions
     assert "## own-overhead" not in captions
+
+
+def test_the_list_of_figures_says_how_many_records_were_made_again(command, tmp_path):
+    launched.launch(tmp_path / "results", 1, 0)
+    record = launched.launch(tmp_path / "results", 2, 0) / "record.json"
+    record.with_name("rank-0.host0.7.jsonl").unlink()
+    output = command("list", "--results", tmp_path / "results")
+    assert (
+        "1 of 2 records made again from their files; 1 not compared: files of their launches are missing" in output.err
+    )
 
 
 @pytest.mark.parametrize(("id", "suggestion"), [("001-figure-55", "001-figure-5"), ("nonsense", "000-")])
