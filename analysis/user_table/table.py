@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from analysis.user_table.files import Grid
 from analysis.user_table.headers import TEXT, Column, displayed
 
 _FURTHER, _LIKELY = 2, 6  # questions to which an answer may lead before a curve, and their answers that are tried
+_TRIES = 200  # readings of a table to check the answers to one question
 
 
 @dataclass(frozen=True)
@@ -100,19 +101,25 @@ def read(path: Path, columns_text: str = "") -> UserTable:
 def _checked(question: Question, grid: Grid, choices: Choices, alone: bool) -> Question:
     """Return a question with its place, and with those answers alone with which the table has a curve."""
     texts = [choices.adding(answer) for answer in question.answers]
-    leading = [text for text in texts if _leads(grid, text, alone, _FURTHER)]
+    tries = iter(range(_TRIES))
+    leading = [text for text in texts if _leads(grid, text, alone, _FURTHER, tries)]
     reason = ": no answer gives a curve of several numbers of ranks" if texts and not leading else ""
     return Question(f"{grid.place}: {question.text}{reason}", leading)
 
 
-def _leads(grid: Grid, columns_text: str, alone: bool, further: int) -> bool:
-    """Return whether a table is read as a curve by this text of COLUMNS, and up to so many further answers."""
+def _leads(grid: Grid, columns_text: str, alone: bool, further: int, tries: Iterator[int]) -> bool:
+    """Return whether a table is read as a curve by this text of COLUMNS, and up to so many further answers.
+
+    Also if no more `tries` are left to tell.
+    """
     choices = answers.parse(columns_text)
+    if next(tries, None) is None:
+        return True
     try:
         runs = _read(grid, choices, alone).runs
     except Question as question:
         texts = map(choices.adding, question.answers[:_LIKELY])
-        return further > 0 and any(_leads(grid, text, alone, further - 1) for text in texts)
+        return further > 0 and any(_leads(grid, text, alone, further - 1, tries) for text in texts)
     return grid.log or any(curve["ranks"].nunique() > 1 for curve in rates.curves(runs))
 
 
