@@ -19,7 +19,7 @@ from analysis.user_table.files import Grid
 from analysis.user_table.headers import TEXT, Column, displayed
 
 _FURTHER, _LIKELY = 2, 6  # questions to which an answer may lead before a curve, and their answers that are tried
-_TRIES = 200  # readings of a table to check the answers to one question
+_TRIES, _CELLS = 200, 200_000  # readings of a table, and of its cells, to check the answers to one question
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def read(path: Path, columns_text: str = "") -> UserTable:
 def _checked(question: Question, grid: Grid, choices: Choices, alone: bool) -> Question:
     """Return a question with its place, and with those answers alone with which the table has a curve."""
     texts = [choices.adding(answer) for answer in question.answers]
-    tries = iter(range(_TRIES))
+    tries = iter(range(min(_TRIES, _CELLS // sum(len(row.cells) for row in grid.rows))))
     leading = [text for text in texts if _leads(grid, text, alone, _FURTHER, tries)]
     reason = ": no answer gives a curve of several numbers of ranks" if texts and not leading else ""
     return Question(f"{grid.place}: {question.text}{reason}", leading)
