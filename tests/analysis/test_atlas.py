@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from analysis import atlas
+from analysis import atlas, audit
 from analysis.documents import markdown_table
 from analysis.stats import from_ends
 from tests.helpers import ROOT
@@ -86,3 +86,19 @@ def test_the_page_has_the_losses_of_the_atlas_and_its_number_of_curves():
     assert markdown_table(atlas.losses()) in page
     counts = [int(count) for count in re.findall(r"^\| .* \| (\d+) \| \d+ \| \d+ \|", page, re.MULTILINE)]
     assert sum(counts) == atlas.pairs(atlas.points())["curve"].nunique() == 439
+
+
+@pytest.mark.slow
+def test_what_does_not_add_up_is_what_was_checked_in_the_sources():
+    graded = [
+        (f.severity, f.rule, f.place.split(":")[0]) for f in audit.atlas_findings() if f.rule != "logged_throughput"
+    ]
+    assert graded == [
+        ("warning", "more_ranks_no_faster", "GROMACS/large/results/Cirrus_confout/GromacsBench_nodes_cirrus"),
+        ("warning", "more_ranks_no_faster", "experiments/*/plot.svg"),
+        ("note", "stated_speedup", "MxNet/BERT/README.md, table 7"),
+        ("note", "stated_speedup", "OneFlow/Recognition/insightface/README.md, table 14"),
+        ("note", "stated_speedup", "OneFlow/Recognition/insightface/README.md, table 5"),
+        ("note", "stated_speedup", "PaddlePaddle/resnet50v1.5/README.md, table 3"),
+        ("serious", "beyond_ideal", "training_results_v1.1 Dell/results/2xXE8545x4A100-SXM-80GB/rnnt"),
+    ]
