@@ -18,12 +18,12 @@ import numpy as np
 import tensorflow as tf
 
 from record import run_files as files
-from record.schema import Epoch
+from record.schema import CoreUse, Epoch
 from train.loop import NotFinite
 from train.loop.learner import Learner
 from train.loop.timed_steps import Batches, Steps, finite_losses, run_steps
 from train.predictions import Predictions
-from train.rank import environment
+from train.rank import counters, environment
 from train.task import Context
 
 _MAX_CHECKPOINTS = 2
@@ -94,6 +94,7 @@ class _Run:
     def __init__(self, context: Context, learner: Learner) -> None:
         self._context, self._learner = context, learner
         self._traced = False
+        self._uses: list[CoreUse | None] = []  # of the cores, in the timed steps of each epoch
 
     def train_epoch(self, progress: Progress) -> Progress:
         """Return the progress after all steps of the next epoch. Raises NotFinite."""
@@ -109,6 +110,7 @@ class _Run:
         first = run_steps(step, batches, 0 if self._traced else 1)
         self._traced = True
         clock.announce("timed")
+        reading = counters.read_counters(self._context.meter)
         distribution.barrier()
         clock.enter("timed")
         begin = time.perf_counter()  # not before the barrier: another rank may take long to write its announcement
@@ -116,7 +118,8 @@ class _Run:
         distribution.barrier()
         duration_s = sum(first.times_s) + time.perf_counter() - begin
         clock.enter("evaluate")
-        self._context.part.add(step_times_s=timed.times_s)
+        self._uses.append(counters.counted_since(reading, self._context.meter))
+        self._context.part.add(step_times_s=timed.times_s, timed_cores=counters.total(self._uses))
         return first + timed, len(first.losses), duration_s
 
     def _progress_after(self, progress: Progress, steps: Steps, untimed: int, duration_s: float) -> Progress:

@@ -58,6 +58,7 @@ def test_an_epoch_is_one_window_and_on_disk_when_the_next_one_begins(train, tmp_
     assert [epoch.train_loss for epoch in sixth.epochs] == [3.0]
     assert sixth.losses == [2.0, 3.0, 4.0, 5.0]
     assert len(sixth.step_times_s) == 4
+    assert 0 < sixth.timed_cores.wall_s < part.timed_cores.wall_s  # of one epoch, of both
     assert sixth.phase == "timed"
 
 
