@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from analysis import metrics, speedups
 from analysis.stats import Number, repeats
 from analysis.stats.repeats import Launches
-from analysis.table.hardware import COMPUTE, GPUS, LINK, PROCESSORS
+from analysis.table.hardware import COMPUTE, GPUS, LINK, PER_EPOCH, PROCESSORS
 from record import recorded_config
 from record.rounds import windows_by_turn
 from record.schema import RunRecord
 
 Times = NDArray[np.float64]
 ENERGY_LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}
+ENERGY_LABELS |= {PER_EPOCH[name]: label.replace("image", "epoch") for name, label in ENERGY_LABELS.items()}
 
 
 def point_bounds(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
@@ -35,7 +36,7 @@ def point_bounds(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
 
 
 def point_energy(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Number]:
-    """Return the joules of an image of one point, by quantity: typical ones of rounds or launches, if they are known.
+    """Return the joules of an image and of an epoch of one point, by quantity: typical ones, if they are known.
 
     runs: the runs of the point, as from `speedups.rates`.
     """
@@ -44,7 +45,7 @@ def point_energy(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Number]:
 
 
 def joules(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> Launches:
-    """Return the joules of an image in each round or launch of a point."""
+    """Return the joules of an image, or of an epoch, in each round or launch of a point."""
     rows = speedups.rows_of_point(local, runs)
     return speedups.by_record(rows[rows["quantity"].eq(quantity)], "value")
 

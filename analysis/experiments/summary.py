@@ -15,7 +15,7 @@ from analysis.speedups import CurvePoint
 from analysis.stats import Number, repeats, significant, unknown
 from analysis.stats.repeats import singles
 from analysis.table import controls
-from analysis.table.hardware import GPUS, PROCESSORS
+from analysis.table.hardware import GPUS, PER_EPOCH, PROCESSORS
 from analysis.table.identity import LINK, SCALING
 from record import recorded_config
 
@@ -34,6 +34,7 @@ _FINAL = {
     "validation_mean_absolute_error": "mean absolute\nerror [classes]",
 }
 _ENERGY = {PROCESSORS: "joules\nan image", GPUS: "joules of GPUs\nan image"}
+_ENERGY |= {PER_EPOCH[name]: header.replace("image", "epoch") for name, header in _ENERGY.items()}
 _OVER_BASE = "ratio_to_base"
 _OF_RUN = ("experiment", "model", "nodes", "ranks", "ranks_per_node", "threads_per_rank", "batch_per_rank",
             "global_batch", "arm", "axis", "axis_value")  # fmt: skip
@@ -69,6 +70,8 @@ class SummaryPoint(Document):
     link_limit_fraction: Annotated[Optional, about("share of it that was reached")] = UNSET
     joules_per_image: Annotated[Optional, about("energy of the processors of all hosts [J]")] = UNSET
     gpu_joules_per_image: Annotated[Optional, about("energy of the GPUs of all ranks [J]")] = UNSET
+    joules_per_epoch: Annotated[Optional, about("as joules_per_image, of the steps of an epoch [J]")] = UNSET
+    gpu_joules_per_epoch: Annotated[Optional, about("as gpu_joules_per_image, of the steps of an epoch [J]")] = UNSET
     speedup_throughput: Annotated[Optional, about("over the fewest ranks, by throughput")] = UNSET
     efficiency_throughput: Annotated[Optional, about("over the fewest ranks, by throughput")] = UNSET
     speedup_wall_time: Annotated[Optional, about("over the fewest ranks, by wall time")] = UNSET

@@ -53,19 +53,24 @@ def _bytes_per_s(ranks: Sequence[Rank], arm: int | None) -> float:
 
 
 PROCESSORS, GPUS = "joules_per_image", "gpu_joules_per_image"
+PER_EPOCH = {PROCESSORS: "joules_per_epoch", GPUS: "gpu_joules_per_epoch"}
 
 
-def energy_per_image(run: RunRecord) -> dict[str, float]:
-    """Return the known joules per image in the timed steps of a launch of one point, by quantity.
+def energy(run: RunRecord) -> dict[str, float]:
+    """Return the known joules per image in the timed steps of a launch of one point, and per epoch, by quantity.
 
-    PROCESSORS: all packages of all hosts of the job, with everything that ran on them. GPUS: those of the ranks.
+    PROCESSORS: all packages of all hosts of the job, with everything that ran on them. GPUS: those of the ranks. An
+    epoch has those of its images, without evaluation.
     """
-    images = run.config["global_batch"] * len(run.ranks[0].step_times_s)
-    return _per_image([(process, process.timed_cores) for process in run.processes], images)
+    batch = run.config["global_batch"]
+    processes = [(process, process.timed_cores) for process in run.processes]
+    of_image = _per_image(processes, batch * len(run.ranks[0].step_times_s))
+    images = batch * run.epochs[-1].steps if run.epochs else 0
+    return of_image | {PER_EPOCH[name]: joules * images for name, joules in of_image.items() if images}
 
 
 def window_energy_per_image(run: RunRecord) -> dict[tuple[int, int], dict[str, float]]:
-    """Return `energy_per_image` by round and arm of a launch in rounds, of the hosts whose ranks took part.
+    """Return the joules per image by round and arm of a launch in rounds, of the hosts whose ranks took part.
 
     Empty if no rank has counters in its first window.
     """

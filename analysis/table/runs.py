@@ -370,7 +370,7 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
     yield Value("images_per_s", images_per_s)
     yield Value("images_per_s_per_rank", metrics.per_rank(images_per_s, run.workers))
     yield Value("images", run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps))
-    yield from starmap(Value, (hardware.throughput_bounds(run) | hardware.energy_per_image(run)).items())
+    yield from starmap(Value, (hardware.throughput_bounds(run) | hardware.energy(run)).items())
     yield Value("steps_per_rank", steps)
     for epoch in run.epochs:
         yield Value("epoch_s", epoch.duration_s, epoch.epoch)

@@ -8,11 +8,11 @@ from analysis.table.hardware import (
     GPUS,
     LINK,
     PROCESSORS,
-    energy_per_image,
+    energy,
     throughput_bounds,
     window_energy_per_image,
 )
-from record.schema import CoreUse, Server
+from record.schema import CoreUse, Epoch, Server
 from tests.helpers.run_records import Arm, make_record, make_rounds, save, with_roofline
 
 
@@ -90,7 +90,13 @@ def launch(*uses: CoreUse, hosts: int = 1, servers=(), **more):
     ],
 )
 def test_all_hosts_together_over_the_images_of_the_timed_steps(run, joules):
-    assert energy_per_image(run) == joules
+    assert energy(run) == joules
+
+
+def test_an_epoch_has_the_energy_of_its_images():
+    run = launch(counters(640.0, 64.0), counters(None, 128.0))
+    run.epochs = [Epoch(number, 10, 2.0, 1.0, 0.5) for number in (1, 2)]  # ten steps of 16 images
+    assert energy(run) == {PROCESSORS: 10.0, GPUS: 3.0, "joules_per_epoch": 1600.0, "gpu_joules_per_epoch": 480.0}
 
 
 def test_in_rounds_each_arm_has_the_energy_of_its_windows():
