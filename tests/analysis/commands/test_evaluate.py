@@ -77,20 +77,20 @@ def test_why_an_archive_is_not_evaluated_is_named(command, archive, tmp_path):
 def test_an_archive_that_is_exchanged_after_its_check_is_not_what_is_unpacked(archive, tmp_path, monkeypatch):
     """As its author could do whose folder it is in."""
     theirs = shutil.copy(archive, tmp_path / "theirs.tar.gz")
-    check, unpacked = evaluate.bundle_check.run_bundle_check, []
+    check, unpacked = evaluate.bundle_check.failures, []
 
-    def check_then_exchange(options):
-        status = check(options)
+    def check_then_exchange(*arguments):
+        problems = check(*arguments)
         (tmp_path / "member").write_text("a member that would be written outside the folder")
         with tarfile.open(theirs, "w:gz") as hostile:
             hostile.add(tmp_path / "member", f"bundle/../../../../../..{tmp_path}/outside")
-        return status
+        return problems
 
     def stop(_, kit):
         unpacked.extend(path.name for path in (kit.parent / "bundle").iterdir())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(evaluate.bundle_check, "run_bundle_check", check_then_exchange)
+    monkeypatch.setattr(evaluate.bundle_check, "failures", check_then_exchange)
     monkeypatch.setattr(evaluate, "_run_steps", stop)
     with suppress(KeyboardInterrupt):
         main(["evaluate", str(theirs), "--out", str(tmp_path / "evaluation.md")])
