@@ -69,7 +69,7 @@ def text_and_json(run: Run, name: str, *arguments: str) -> Iterator[tuple[str, s
 
 
 def test_reports(run: Run):
-    check("reports/", dict(text_and_json(run, "audit", "audit")))
+    check("reports/", dict(text_and_json(run, "audit")))
 
 
 def changes(before: str, after: str) -> str:
