@@ -7,12 +7,12 @@ import subprocess
 import tomllib
 
 import pytest
-from common.commands import changed
 
 from analysis.diagnose import text
 from analysis.diagnose.split import LOSSES, LateRank, split_curves
 from analysis.stats import unknown
 from analysis.study import Study
+from common.typed_commands import changed
 from tests.helpers import ROOT
 from tests.helpers.launches import make_plan
 from train.make import Variables, steps
