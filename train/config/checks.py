@@ -42,6 +42,13 @@ def reported(work: Callable[[], int]) -> int:
         message = str(error)
     except OSError as error:
         message = os_error_text(error)
+    except RuntimeError as error:
+        if str(error) != "can't start new thread":
+            raise
+        message = (
+            "the system starts no further thread: raise the limit on processes (ulimit -u, or pids.max of the cgroup) "
+            "or on memory (ulimit -v)"
+        )
     print(f"error: {message}", file=sys.stderr)
     return 2
 

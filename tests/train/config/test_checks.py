@@ -1,6 +1,6 @@
 import pytest
 
-from train.config.checks import AllowedValues
+from train.config.checks import AllowedValues, reported
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,13 @@ def test_allowed_values_admit_what_their_text_says(keywords, inside, outside, te
     assert all(allowed.admit(value) for value in inside)
     assert not any(allowed.admit(value) for value in outside)
     assert allowed.text() == text
+
+
+def test_a_limit_on_threads_is_an_error_of_a_command_and_a_fault_is_not(capsys):
+    def refused(text: str) -> int:
+        raise RuntimeError(text)
+
+    assert reported(lambda: refused("can't start new thread")) == 2
+    assert "ulimit -u" in capsys.readouterr().err
+    with pytest.raises(RuntimeError, match="another"):
+        reported(lambda: refused("another"))
