@@ -5,47 +5,40 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable
-from typing import Any
 
 from analysis import TableError
 from common.printable import printable_output
 
-# The module of analysis/commands, and a line of help. It has `declare_NAME(parser)` and `run_NAME(options) -> int`. It
-# is imported only when its command is called, so that commands start quickly.
+# A line of help on each. Its module in analysis/commands has `declare(parser)` and `run(options) -> int`, and is
+# imported only when the command is called, so that commands start quickly.
 COMMANDS = {
-    "list": ("draw", "the figures: id, report, what it shows, published and local points"),
-    "draw": ("draw", "draw the figures: PDF, PNG, SVG and captions"),
-    "summary": ("summary", "what one local experiment measured, as a table"),
-    "tables": ("tables", "every derived number that the reports print, recomputed"),
-    "audit": ("audit", "inconsistencies in the reports and in local records; the claims, judged"),
-    "claims": ("audit", "the claims of the reports: hypothesis, data, rule, verdict"),
-    "compare": ("compare", "local records beside the published numbers, or two sets of local records"),
-    "report": ("draw", "one HTML page with everything; it needs no network"),
-    "bundle": ("bundle", "records, figures and page in one archive, for an artifact reviewer"),
-    "bundle-check": ("bundle_check", "is an archive that bundle made whole, and who signed it"),
-    "proposal": ("draw", "one or two pages for an application for compute time"),
-    "evaluate": ("evaluate", "a reviewer's report on an archive: each claim reproduced or not"),
-    "explain": ("explain", "split wall times into a fixed cost and a cost per step"),
-    "diagnose": ("diagnose", "where the time of a step goes, the largest loss, and what to try first"),
-    "history": ("history", "the points of an experiment over time: alike, worse or better"),
-    "reference": ("history", "write what this machine measures into a file that a site keeps"),
-    "check-reference": ("history", "the newest launches beside such a file"),
-    "tune": ("summary", "rank the arms of a contest, as those of make tune; write the fastest"),
-    "timeline": ("diagnose", "what happened within a step, on all ranks: a table, a file for Perfetto"),
-    "table": ("tables", "a table of yours as audit, explain and predict read it; written as CSV"),
-    "predict": ("predict", "what more ranks would give, with an interval"),
+    "list": "the figures: id, report, what it shows, published and local points",
+    "draw": "draw the figures: PDF, PNG, SVG and captions",
+    "summary": "what one local experiment measured, as a table",
+    "tables": "every derived number that the reports print, recomputed",
+    "audit": "inconsistencies in the reports and in local records; the claims, judged",
+    "claims": "the claims of the reports: hypothesis, data, rule, verdict",
+    "compare": "local records beside the published numbers, or two sets of local records",
+    "report": "one HTML page with everything; it needs no network",
+    "bundle": "records, figures and page in one archive, for an artifact reviewer",
+    "bundle-check": "is an archive that bundle made whole, and who signed it",
+    "proposal": "one or two pages for an application for compute time",
+    "evaluate": "a reviewer's report on an archive: each claim reproduced or not",
+    "explain": "split wall times into a fixed cost and a cost per step",
+    "diagnose": "where the time of a step goes, the largest loss, and what to try first",
+    "history": "the points of an experiment over time: alike, worse or better",
+    "reference": "write what this machine measures into a file that a site keeps",
+    "check-reference": "the newest launches beside such a file",
+    "tune": "rank the arms of a contest, as those of make tune; write the fastest",
+    "timeline": "what happened within a step, on all ranks: a table, a file for Perfetto",
+    "table": "a table of yours as audit, explain and predict read it; written as CSV",
+    "predict": "what more ranks would give, with an interval",
 }
 
 
 def module(command: str) -> str:
     """Return the name of the module of a command."""
-    return f"analysis.commands.{COMMANDS[command][0]}"
-
-
-def _function(step: str, command: str) -> Callable[[Any], Any]:
-    """Return a function of a command: `declare` or `run`."""
-    return getattr(importlib.import_module(module(command)), f"{step}_{command.replace('-', '_')}")
+    return f"analysis.commands.{command.replace('-', '_')}"
 
 
 @printable_output()  # escapes control characters in the text of records and tables
@@ -54,13 +47,13 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m analysis", description="What the measurements showed.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     chosen = next((argument for argument in argv if not argument.startswith("-")), None)
-    for name, (_, text) in COMMANDS.items():
+    for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         if name == chosen:
-            _function("declare", name)(command)
+            importlib.import_module(module(name)).declare(command)
     arguments = parser.parse_args(argv)
     try:
-        status: int = _function("run", arguments.command)(arguments)
+        status: int = importlib.import_module(module(arguments.command)).run(arguments)
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # the reader, such as `head`, needs no more

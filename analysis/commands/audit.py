@@ -1,4 +1,4 @@
-"""`audit`: the findings in the reports and in records, or in a user's study; `claims`: the claims of the reports."""
+"""`audit`: the findings in the reports and in records, or in a user's study."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,9 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from analysis import TableError, audit, claims, documents, verify
+from analysis import TableError, audit, documents, verify
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
-from analysis.claims import VERDICTS, JudgedClaim
 from analysis.commands import arguments, user_tables
 from analysis.documents import Document, about, counted, markdown_table, tally
 from analysis.finding import SEVERITIES, Finding
@@ -39,13 +38,13 @@ def _by_report(items: Sequence[Any]) -> list[tuple[str, list[Any]]]:
     return [(TITLES.get(report, report), [item for item in items if item.report == report]) for report in reports]
 
 
-def _in_full(items: Sequence[Any], text: Callable[[Any], Iterable[str]]) -> Iterator[str]:
+def in_full(items: Sequence[Any], text: Callable[[Any], Iterable[str]]) -> Iterator[str]:
     """Yield the lines of each finding or claim, below the title of its report."""
     for title, own in _by_report(items):
         yield from ("", f"== {title}", *(line for item in own for line in ("", *text(item))))
 
 
-def _totals(items: Sequence[Any], noun: str, field: str, names: Sequence[str]) -> Iterator[str]:
+def totals(items: Sequence[Any], noun: str, field: str, names: Sequence[str]) -> Iterator[str]:
     """Yield how many findings or claims have each severity or verdict: in all, and by report."""
     yield f"{counted(len(items), noun)}: {tally([getattr(item, field) for item in items], names)}"
     for title, own in _by_report(items):
@@ -63,9 +62,9 @@ def _text(audited: Audit, every: bool) -> str:
     """Return the totals, then the findings in full: those of the user's own numbers, or every one."""
     findings = audited.findings
     own = [finding for finding in findings if every or finding.report not in REPORTS]
-    lines = [*_totals(findings, "finding", "severity", SEVERITIES), *audited.read_as]
+    lines = [*totals(findings, "finding", "severity", SEVERITIES), *audited.read_as]
     lines += [paragraph(f"note: {note}", hanging="  ") for note in audited.notes]
-    lines += [*_in_full(own, _finding)]
+    lines += [*in_full(own, _finding)]
     lines += ["", "those of the reports in full: make audit ALL=1"] if len(own) < len(findings) else []
     return "\n".join(lines)
 
@@ -78,14 +77,10 @@ def _markdown(audited: Audit, every: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _json(audited: Audit, every: bool) -> str:
-    return documents.text(audited)
+FORMATS = {"table": _text, "markdown": _markdown, "json": lambda audited, every: documents.text(audited)}
 
 
-FORMATS = {"table": _text, "markdown": _markdown, "json": _json}
-
-
-def declare_audit(parser: argparse.ArgumentParser) -> None:
+def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "records", nargs="*", type=Path, metavar="RECORDS", help="result folders or record files (default: results)"
     )
@@ -98,7 +93,7 @@ def declare_audit(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--junit")
 
 
-def run_audit(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print the findings; returns 0, with --strict 1 if a finding in the user's own numbers is serious."""
     if options.atlas:
         if options.file or options.records:
@@ -151,56 +146,3 @@ def _record_files(paths: list[Path]) -> list[Path]:
             raise TableError(f"{path}: {reason}; give a results folder, a folder in it, or {RECORD_NAME} files")
         files += records
     return files
-
-
-def _full_claim(claim: JudgedClaim) -> Iterator[str]:
-    yield f"{claim.verdict.upper()} {claim.id} ({claim.place})"
-    for name, value in (
-        ("says", claim.text), ("hypothesis", claim.hypothesis), ("data", claim.data), ("rule", claim.rule),
-        ("numbers", claim.evidence), ("these runs", claim.these_runs), ("remark", claim.remark),
-    ):  # fmt: skip
-        if value:
-            yield paragraph(f"{name + ':':12}{value}", "    ", " " * 12)
-
-
-def claims_text(judged: Sequence[JudgedClaim], every: bool) -> str:
-    """Return the verdicts, counted report by report; every: then each claim in full."""
-    details = _in_full(judged, _full_claim) if every else ["", "each with its numbers and rule: make claims ALL=1"]
-    return "\n".join([*_totals(judged, "claim", "verdict", VERDICTS), *details])
-
-
-def claims_markdown(judged: Sequence[JudgedClaim], every: bool) -> str:
-    """Return the claims as one table."""
-    rows = [
-        {
-            "claim": f"`{claim.id}`: {claim.text}",
-            "hypothesis": claim.hypothesis,
-            "verdict": f"{claim.verdict}; these runs: {claim.these_runs}" if claim.these_runs else claim.verdict,
-        }
-        for claim in judged
-    ]
-    total = next(_totals(judged, "claim", "verdict", VERDICTS))
-    return f"{markdown_table(rows)}\n\n{total}."
-
-
-def claims_json(judged: Sequence[JudgedClaim], every: bool) -> str:
-    """Return the claims as a document."""
-    return documents.text(judged)
-
-
-CLAIMS_FORMATS = {"table": claims_text, "markdown": claims_markdown, "json": claims_json}
-
-
-def declare_claims(parser: argparse.ArgumentParser) -> None:
-    arguments.add(parser, "--results")
-    arguments.add(parser, "--format", choices=CLAIMS_FORMATS, default="table")
-    arguments.add(parser, "--all")
-
-
-def run_claims(options: argparse.Namespace) -> int:
-    """Print the claims and their verdicts; returns the exit status."""
-    study = Study(options.results)
-    arguments.print_notices(study)
-    judged = claims.judge(claims.read(), study)
-    print(CLAIMS_FORMATS[options.format](judged, options.all))
-    return 0

@@ -18,7 +18,7 @@ from analysis import TableError, documents
 from analysis.archive import Collected, collect, manifest
 from analysis.archive.manifest import MANIFEST, OUTSIDE, ROOT, SIGNATURE
 from analysis.claims import judge
-from analysis.commands import arguments, draw
+from analysis.commands import arguments, draw, report
 from analysis.evaluation import read_contents
 from analysis.study import Study
 from analysis.timeline import find_launches, load_launch
@@ -72,7 +72,7 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
         with contextlib.chdir(folder):  # figures and page name records by their paths in the archive
             study = Study(Path("results"))
             print(*study.trust(), f"figures, then {manifest.CLAIMS}:", sep="\n", flush=True)
-            draw.write_page(study, Path("report.html"), Path("figures"))
+            report.write_page(study, Path("report.html"), Path("figures"))
             _write_traces(study.records, Path("figures"))
             Path(manifest.CLAIMS).write_text(documents.text(judge(read_contents().claims, study)) + "\n")
             draw.show(manifest.CLAIMS)
@@ -99,7 +99,7 @@ def _describe(folder: Path, collected: Collected) -> None:
     (folder / crate.NAME).write_bytes(crate.metadata(names, runs))
 
 
-def declare_bundle(parser: argparse.ArgumentParser) -> None:
+def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--results")
     parser.add_argument("--scrub", action="store_true", help="without names, paths, addresses, free text")
     parser.add_argument("--sign-key", type=Path, metavar="KEY", help="sign the manifest with this SSH key")
@@ -119,7 +119,7 @@ def _confirmed(names: list[str]) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def run_bundle(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Write the archive and print what is in it; returns the exit status."""
     key = manifest.signing_key(options.sign_key) if options.sign_key else None
     options.out.parent.mkdir(parents=True, exist_ok=True)

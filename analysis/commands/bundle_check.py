@@ -15,7 +15,7 @@ from analysis.documents import tally
 from analysis.finding import SEVERITIES
 
 
-def declare_bundle_check(parser: argparse.ArgumentParser) -> None:
+def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `bundle` made, or its unpacked folder")
     parser.add_argument("--sign-key", type=Path, metavar="PUBLIC_KEY", help="it must be signed with this key")
 
@@ -23,7 +23,7 @@ def declare_bundle_check(parser: argparse.ArgumentParser) -> None:
 NOT_COMPARED = "none of its records was made again from its files"
 
 
-def run_bundle_check(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print what `failures` finds; returns 1 if there is any."""
     problems = failures(options.file, options.sign_key)
     if problems:

@@ -12,7 +12,7 @@ from analysis.compare import Comparisons, published, sets, text
 from analysis.study import Study
 
 
-def declare_compare(parser: argparse.ArgumentParser) -> None:
+def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sets",
         nargs="*",
@@ -41,7 +41,7 @@ def _with_published(results: Path) -> Comparisons:
     return structs.replace(compared, left_out=left_out, placements=atlas.placements(study.local))
 
 
-def run_compare(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print the comparison; returns the exit status."""
     if options.sets:
         compared = sets.compare(*two_sets(options.sets), options.columns)

@@ -1,4 +1,4 @@
-"""`diagnose`: where the time of a training step goes; `timeline`: what happened within steps, on all ranks."""
+"""`diagnose`: where the time of a training step goes."""
 
 import argparse
 import sys
@@ -16,8 +16,6 @@ from analysis.diagnose.split import JobPhases, Split, job_table, jobs, split_cur
 from analysis.diagnose.text import DiagnosedCurve
 from analysis.documents import Document, about
 from analysis.study import Study
-from analysis.timeline import find_launches, load_launch
-from analysis.timeline import text as timeline_text
 from common.terminal import paragraph
 
 
@@ -29,11 +27,11 @@ class Diagnosis(Document):
     jobs: Annotated[Sequence[JobPhases], about("one for each point with separate launches")]
 
 
-def declare_diagnose(parser: argparse.ArgumentParser) -> None:
+def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "experiment", "--models", "--format", "--draw", "--out", "--results")
 
 
-def run_diagnose(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print the diagnosis of each curve of an experiment; returns 1 without any. Raises TableError without a record."""
     study = Study(options.results)
     arguments.print_notices(study, experiment=options.experiment)
@@ -94,29 +92,3 @@ def _draw(options: argparse.Namespace, study: Study) -> None:
     from analysis.figures.diagnosis import DIAGNOSIS
 
     files.draw([DIAGNOSIS.entry(options.experiment)], study, options.out, arguments.figure_printer(options))
-
-
-def declare_timeline(parser: argparse.ArgumentParser) -> None:
-    arguments.add(parser, "--models", "--format", "--results", "--out")
-
-
-def run_timeline(options: argparse.Namespace) -> int:
-    """Print the table of each launch with a timeline, and write its trace. Raises TableError where there is none."""
-    study = Study(options.results)
-    arguments.print_notices(study)
-    records = study.records
-    paths = find_launches(records, options.models)
-    if not paths:
-        models = f" of {','.join(options.models)}" if options.models else ""
-        raise TableError(f"{options.results}: no complete launch{models} with a timeline; make timeline makes one")
-    launches = [load_launch(path, records[str(path)]) for path in paths]
-    timelines = [timeline_text.answer(launch, timeline_text.write_trace(launch, options.out)) for launch in launches]
-    if options.format == "json":
-        print(documents.text(timelines))
-        return 0
-    for timeline in timelines:
-        print(timeline_text.report(timeline))
-        print(f"\n{timeline.trace}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at "
-              "chrome://tracing\n")  # fmt: skip
-    print("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")
-    return 0

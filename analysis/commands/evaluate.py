@@ -32,7 +32,7 @@ from record.run_files import FOLDERS
 _MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "FILE", "ONLY", "SIGN_KEY", "RESULTS")
 
 
-def declare_evaluate(parser: argparse.ArgumentParser) -> None:
+def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `bundle` made")
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="E1,E3",
                         help="also measure these experiments of ARTIFACT.md")  # fmt: skip
@@ -41,7 +41,7 @@ def declare_evaluate(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--out", default=Path("figures/evaluation.md"))
 
 
-def run_evaluate(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Evaluate the archive and write the report; returns 1 if something is not reproduced or the archive is damaged."""
     contents = read_contents()
     experiments = [_experiment(contents, name) for name in options.only]

@@ -25,7 +25,7 @@ class Explained(Document):
     read_as: Annotated[Sequence[str], about("how each column was read")]
 
 
-def declare_explain(parser: argparse.ArgumentParser) -> None:
+def declare(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = (
         "FILE is any table (docs/tables.md) with one row a run; or a tidy table like those in analysis/published. "
@@ -39,7 +39,7 @@ def declare_explain(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--columns", "--format", "--results")
 
 
-def run_explain(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print the explanation of each curve; returns 1 if none could be split."""
     points, notes, read_as = _experiment_points(options) if options.experiment else _file_points(options)
     explained, refused = [], {}

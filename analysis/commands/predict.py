@@ -18,7 +18,7 @@ from analysis.study import Study
 from analysis.user_table.table import UserTable
 
 
-def declare_predict(parser: argparse.ArgumentParser) -> None:
+def declare(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = (
         "FILE is any table (docs/tables.md) with numbers of ranks and rates, times, speedups or efficiencies; low and "
@@ -47,7 +47,7 @@ def declare_predict(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--format", "--draw", "--out", "--results")
 
 
-def run_predict(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print the predictions, or why there is none, their accuracy, and what to measure next; returns the status."""
     if options.exchange and not options.file:
         raise TableError("--exchange: of what runs? allowed: together with --file; of others it is known")

@@ -14,7 +14,7 @@ from analysis.claims import JudgedClaim
 from analysis.commands.audit import Audit
 from analysis.commands.diagnose import Diagnosis
 from analysis.commands.explain import Explained
-from analysis.commands.summary import Tuning
+from analysis.commands.tune import Tuning
 from analysis.compare import Comparisons
 from analysis.compare.reference import ReferenceCheck
 from analysis.compare.sessions import History

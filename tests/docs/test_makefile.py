@@ -116,8 +116,7 @@ def test_targets_pass_on_each_variable_that_is_an_option_of_their_command():
         package, command, *arguments = step.command
         assert package == "analysis"
         parser = argparse.ArgumentParser()
-        name = f"declare_{command.replace('-', '_')}"
-        getattr(importlib.import_module(analysis.module(command)), name)(parser)
+        importlib.import_module(analysis.module(command)).declare(parser)
         options = {f"--{name.lower().replace('_', '-')}" for name in variables()} & {
             *re.findall(r"--[\w-]+", parser.format_usage())
         }

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from analysis import labels
-from analysis.commands import summary as summary_command
+from analysis.commands import tune as tune_command
 from record.schema import Failure
 from tests.helpers.run_records import disturb, make_rounds, save
 
@@ -42,7 +42,7 @@ def test_the_command_prints_the_table_and_draws_only_its_figures(results, summar
 @pytest.fixture
 def systems(monkeypatch, tmp_path):
     """Let settings be written into this folder."""
-    monkeypatch.setattr(summary_command, "SYSTEMS", tmp_path)
+    monkeypatch.setattr(tune_command, "SYSTEMS", tmp_path)
     return tmp_path
 
 

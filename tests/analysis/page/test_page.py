@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from analysis.commands import draw
+from analysis.commands import report
 from analysis.page import _folded
 from analysis.study import Study
 from record.schema import Failure
@@ -21,7 +21,7 @@ LOST = ("002-throughput", "004-model-1")  # without local points
 def write(results, path):
     """Write the page of the records in `results`, with few of its figures; return its text."""
     with only_figures(*FIGURES, *LOST):
-        draw.write_page(Study(results), path)
+        report.write_page(Study(results), path)
     return path.read_text()
 
 

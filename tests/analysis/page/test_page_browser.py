@@ -5,7 +5,7 @@ from dataclasses import asdict
 import msgspec
 import pytest
 
-from analysis.commands.draw import write_page
+from analysis.commands.report import write_page
 from analysis.page import Scope
 from analysis.study import Study
 from record.reproduction import ExperimentOutcome, Reproduction

@@ -1,0 +1,87 @@
+"""`tune`: the arms of a contest ranked, and the fastest as a file of conf/system."""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+
+from analysis import TableError, documents
+from analysis.commands import arguments
+from analysis.documents import Document, about
+from analysis.experiments import arms
+from analysis.experiments.arms import RankedContest
+from analysis.study import Study
+from record.kit import ROOT
+from record.run_files import write_once
+
+SYSTEMS = ROOT / "conf/system"
+
+
+class Tuning(Document):
+    """The contests of an experiment."""
+
+    contests: Annotated[Sequence[RankedContest], about("one for each model, machine and number of ranks")]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    arguments.add(parser, "experiment", nargs="?", default="tune", help="whose arms compete (default: %(default)s)")
+    arguments.add(parser, "--models")
+    parser.add_argument("--write", metavar="NAME", help="write the fastest settings into conf/system/NAME.yaml")
+    parser.add_argument("--dry-run", action="store_true", help="only check that --write could write NAME")
+    arguments.add(parser, "--format", "--results")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the ranking of each contest, and write the winner's settings on request; returns 1 without a contest.
+
+    Raises TableError if the file cannot be written: at first if its name is wrong or it exists; after the ranking if
+    the contests have no common winner.
+    """
+    path = _settings_path(options.write) if options.write else None
+    if options.dry_run:
+        return 0
+    study = Study(options.results)
+    arguments.print_notices(study, experiment=options.experiment)
+    rows = study.local[study.local["experiment"].eq(options.experiment)]
+    if options.models:
+        rows = rows[rows["model"].isin(options.models)]
+    contests = arms.contests(rows, study.records)
+    if not contests:
+        print(
+            f"{options.results}: no complete runs of the base and of another arm of {options.experiment}",
+            file=sys.stderr,
+        )
+        return 1
+    if options.format == "json":
+        print(documents.text(Tuning(contests=contests)))
+    else:
+        print("\n\n".join(arms.report(contest) for contest in contests))
+    if path and any(contest.winner for contest in contests):
+        _write_settings(contests, rows, study, path)
+        print(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=arguments.notes_stream(options))
+    elif path:
+        print(f"\n{path} is not written: there are no faster settings", file=arguments.notes_stream(options))
+    return 0
+
+
+def _settings_path(name: str) -> Path:
+    """Return the file that is to be written. Raises TableError where it cannot be."""
+    if not re.fullmatch(r"[A-Za-z0-9_]+", name):
+        raise TableError(f"--write {name}: a name of letters, digits and _ is needed (WRITE=)")
+    path = SYSTEMS / f"{name}.yaml"
+    if path.exists():
+        raise TableError(f"{path}: it exists, and is not replaced; give another name (WRITE=)")
+    return path
+
+
+def _write_settings(contests: list[RankedContest], rows: pd.DataFrame, study: Study, path: Path) -> None:
+    if len({contest.winner for contest in contests}) > 1:
+        raise TableError(f"--write {path.stem}: the models have different winners; choose one with --models (MODELS=)")
+    try:
+        write_once(path, arms.system_file(contests[0], rows, study.records, path).encode())
+    except OSError as error:
+        raise TableError(f"{path}: {error.strerror}; give another name") from error
