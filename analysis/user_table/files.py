@@ -140,7 +140,7 @@ def _grids(data: bytes, source: str) -> list[Grid]:
         return [_grid(source, enumerate(rows), decimal=".")]
     if tables := markup.read(text):
         return [_grid(source, lines, title, decimal=".") for title, lines in tables]
-    if separated := _separated(text):
+    if separated := _separated(text, source):
         return [_grid(source, separated[1], decimal="." if separated[0] == "," else "")]
     if blanks := markup.blanks(text):
         return [_grid(source, blanks)]
@@ -234,8 +234,11 @@ def _frame(content: Any) -> pd.DataFrame:
     return pd.json_normalize(content, sep=" ")
 
 
-def _separated(text: str) -> tuple[str, list[tuple[int, list[str]]]] | None:
-    """Return the mark between values, and their rows; None if fewer than 3 of 10 lines have as many of a mark."""
+def _separated(text: str, source: str) -> tuple[str, list[tuple[int, list[str]]]] | None:
+    """Return the mark between values, and their rows; None if fewer than 3 of 10 lines have as many of a mark.
+
+    Raises TableError for broken quotes, with their line.
+    """
     declared = re.match(r"sep=([,;|\t])\n", text)
     lines = [line for line in text.split("\n")[:200] if line.strip() and len(line) < 100_000]
     votes = {mark: Counter(len(row) for row in csv.reader(lines, delimiter=mark) if row[1:]) for mark in ";\t|,"}
@@ -245,7 +248,10 @@ def _separated(text: str) -> tuple[str, list[tuple[int, list[str]]]] | None:
         return None
     rows, before = [], 0
     reader = csv.reader(io.StringIO(text), delimiter=mark, skipinitialspace=mark != "\t", strict=True)
-    for row in reader:
-        rows.append((before + 1, [cell.strip() for cell in row]))
-        before = reader.line_num
+    try:
+        for row in reader:
+            rows.append((before + 1, [cell.strip() for cell in row]))
+            before = reader.line_num
+    except csv.Error as error:
+        raise TableError(f"{source}, line {before + 1}: not readable as CSV: {error}") from error
     return mark, rows[1:] if declared else rows

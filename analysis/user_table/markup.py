@@ -96,8 +96,7 @@ def _even(rows: Rows) -> Rows:
 
     A header with a cell less than all others stands above a table with an index.
     """
-    while rows and len(rows[0][1]) == 1:
-        rows = rows[1:]
+    rows = [*itertools.dropwhile(lambda row: len(row[1]) == 1, rows)]
     widths = {len(cells) for _, cells in rows[1:]}
     if len(widths) != 1 or max(widths) < 2 or any(cell[-1:] in (",", ";") for _, row in rows for cell in row):
         return []
