@@ -161,3 +161,30 @@ def test_the_cause_is_distinguished_from_its_consequences():
     spoilt = part(1, 4.0, failure=Failure("the loss is not finite", rank=1, step=7))
     assert assemble([lost, spoilt], IDENTITY, JOB_END).failure == spoilt.failure
     assert assemble([lost, part(1, 4.0)], IDENTITY, JOB_END).failure == lost.failure
+
+
+def test_a_part_that_is_read_while_it_grows_is_that_of_the_whole_file(tmp_path):
+    path = protocol.part_path(tmp_path, 1, "n1", 7)
+    part, reader = PartWriter(path, rank=1, losses=[1.0]), parts.PartReader(path)
+    assert reader.read() == reader.read() == RankPart(rank=1, losses=[1.0])
+    for loss in (2.0, 3.0):
+        part.add(losses=[loss])
+        assert reader.read().losses[-1] == loss
+    assert reader.read() == parts.decoded_part(path.read_bytes()) == RankPart(rank=1, losses=[1.0, 2.0, 3.0])
+
+
+def test_a_record_has_the_identity_of_its_assignment():
+    task, others = (
+        protocol.RoundsTask(enough_rounds=5),
+        {"source": {"a.py": "1"}, "hosts_apart": False, "quotas": False},
+    )
+    given = {"config_hash": "c0de", "repeat": 2, "identity": {"point": "tiny"}}
+    assignment = protocol.Assignment(config={"rounds_end_s": 9.0}, rounds=task, **others, **given)
+    in_rounds = parts.identity(assignment, {"rounds": ["arm"]})
+    digest = in_rounds.pop("source_digest")
+    assert len(digest) == 64
+    assert in_rounds == {
+        "point": "tiny", "repeat": 2, "config": {"rounds": ["arm"]}, "config_hash": "c0de", "rounds_end_s": 9.0,
+        "enough_rounds": 5,
+    }  # fmt: skip
+    assert parts.identity(assignment, {"rounds": []})["rounds_end_s"] is None
