@@ -1,9 +1,11 @@
 """Settings of all tests."""
 
 import gc
+import multiprocessing
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,13 @@ pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = pytest.ho
 def pytest_runtest_logfinish() -> None:
     """Stop the limit of a test's time."""
     time_limit.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_fork_beside_tensorflow() -> None:
+    """Let pools of processes start from a clean process once TensorFlow is loaded: forks of its threads' locks hang."""
+    if "tensorflow" in sys.modules:
+        multiprocessing.set_start_method("forkserver", force=True)
 
 
 def pytest_collection_finish() -> None:
