@@ -318,7 +318,8 @@ def tabulate_file(path: Path) -> Run | Notice:
 
 def record_path(run: RunRecord) -> Path:
     """Return the path of a record in the results folder."""
-    name = f"r{run.repeat}" + (f".{run.generation}" if run.generation else "")
+    # The generations of these helpers begin with 0, those of folders with 1, which is not in the name.
+    name = f"r{run.repeat}" + (f".{run.generation + 1}" if run.generation else "")
     return Path(run.experiment) / run.point / run.config_hash[:8] / name / record.RECORD_NAME
 
 
