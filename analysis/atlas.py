@@ -130,7 +130,7 @@ def placement(name: str, efficiency: Number, mine: Curve, pairs: pd.DataFrame) -
     )
 
 
-def local_curves(local: pd.DataFrame) -> Iterator[tuple[str, Curve, list[speedups.CurvePoint]]]:
+def local_curves(local: pd.DataFrame) -> Iterator[tuple[str, Curve, list[speedups.ScalingPoint]]]:
     """Yield the name, the description for `placement`, and the curve over nodes or ranks of each local series.
 
     Points that are not valid as scaling results are left out, and so are models of no family.

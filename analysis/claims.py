@@ -27,7 +27,9 @@ LOCAL_RULES = {
     "measured": "A quantity of every point of local records is within bounds, by its 95 % interval",
     "averaging_loses": "Local records show other losses on several ranks than on one, for the same steps",
 }
-Scope = Literal["these runs", "any run"]  # a claim holds for the measurements in these runs, or for those in any run
+ClaimScope = Literal[
+    "these runs", "any run"
+]  # a claim holds for the measurements in these runs, or for those in any run
 VerdictName = Literal["contradicted", "not decidable", "supported"]
 VERDICTS: tuple[VerdictName, ...] = get_args(VerdictName)
 _NAMES: dict[Outcome, VerdictName] = {"outside": "contradicted", "undecided": "not decidable", "inside": "supported"}
@@ -43,7 +45,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     hypothesis: str  # must hold for the claim to be right
     rule: str  # its name in a file; once read, the rule and its bounds as text
     bounds: str = ""
-    scope: Scope = "these runs"
+    scope: ClaimScope = "these runs"
     data: str = ""  # the numbers that bear on it
     verdict: VerdictName | None = None
     evidence: str = ""
@@ -78,7 +80,7 @@ class JudgedClaim(Document):
     hypothesis: Annotated[str, about("what must hold for it to be right")]
     data: Annotated[str, about("the numbers that bear on it")]
     rule: Annotated[str, about("check and bounds")]
-    scope: Annotated[Scope, about("what it holds for")]
+    scope: Annotated[ClaimScope, about("what it holds for")]
     verdict: Annotated[VerdictName, about("on the hypothesis")]
     evidence: Annotated[str, about("the numbers that decide it")]
     these_runs: Annotated[str, about("what these runs say, if not decidable")]
@@ -90,7 +92,7 @@ class _Claims(msgspec.Struct):
     rules: dict[str, str] = {}
 
 
-def read(path: Path = CLAIMS) -> list[Claim]:
+def read_claims(path: Path = CLAIMS) -> list[Claim]:
     """Return the claims in a TOML file. Raises TableError naming the file, the claim and the fault."""
     try:
         file = msgspec.toml.decode(path.read_bytes(), type=_Claims)
@@ -172,7 +174,7 @@ def _alone(numbers: Sequence[Number], bounds: Bounds) -> str:
     return f"{allowed} of {len(values)} numbers as claimed: {min(values):.4g} to {max(values):.4g} (n = {n})"
 
 
-def _point_text(point: summary.Point) -> str:
+def _point_text(point: summary.SummarizedPoint) -> str:
     """Return the model, the GPU, the ranks and the series of a point, as text."""
     row = row_dicts(point.runs)[0]
     ranks = "" if pd.isna(row["ranks"]) else ranks_in_words(row["ranks"])

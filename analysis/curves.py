@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis import grouped, metrics, speedups
 from analysis.documents import counted
-from analysis.speedups import CurvePoint
+from analysis.speedups import ScalingPoint
 from analysis.stats.student import Noise, pooled, square_about_line, square_about_mean
 from analysis.table.identity import SCALING
 
@@ -84,7 +84,7 @@ def measured_in_rounds(row: Row) -> bool:
     return not pd.isna(row.get("round"))
 
 
-def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> list[CurvePoint]:
+def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> list[ScalingPoint]:
     """Return the curve of these points of one curve in rounds of `table`."""
     runs = speedups.rates(table[table["series"].eq(points["series"].iloc[0]) & table["kind"].eq("measured")])
     return speedups.curve(runs[runs["ranks"].isin(points["ranks"])], "ranks")

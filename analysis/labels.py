@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.documents import counted
-from analysis.speedups import CurvePoint
+from analysis.speedups import ScalingPoint
 from analysis.table import controls
 from analysis.table.identity import PHRASES
 from record import intervals, recorded_config
@@ -54,7 +54,7 @@ STRATEGY = ("backend", "gradients", "cycle_time_ms")
 _DISTINCTIVE = ("swept", "arm", "machine", "dataset", "device", "precision", "measure", "batch_per_rank", *STRATEGY)
 
 
-def measurement_counts(runs: pd.DataFrame, curve: Sequence[CurvePoint]) -> str:
+def measurement_counts(runs: pd.DataFrame, curve: Sequence[ScalingPoint]) -> str:
     """Return how often the points of a curve were measured, for a legend: "24 rounds in 2 launches", "n=3"."""
     if runs["round"].isna().all():
         return n_range(point.n for point in curve)

@@ -114,7 +114,7 @@ def paired(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> p
 
 
 @dataclass(frozen=True, eq=False)
-class CurvePoint:
+class ScalingPoint:
     """One size of a scaling curve; speedup and efficiency are over the smallest size."""
 
     size: float
@@ -129,7 +129,7 @@ class CurvePoint:
         return self.rate.n
 
 
-def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> list[CurvePoint]:
+def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> list[ScalingPoint]:
     """Return a scaling curve, ascending by size. Arguments: `paired`.
 
     The intervals are those of `record.intervals`; without a common turn a speedup is the ratio of the rates, and has no
@@ -147,7 +147,7 @@ def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> li
             base_rate = repeats.shown(intervals.rate(bases[first]))
             speedup = unknown(metrics.speedup(rate.value, base_rate.value), min(rate.n, base_rate.n))
         efficiency = speedup.over(size / first) if first > 0 else unknown()
-        points.append(CurvePoint(size, int(launches[size]), rate, speedup, efficiency))
+        points.append(ScalingPoint(size, int(launches[size]), rate, speedup, efficiency))
     return points
 
 

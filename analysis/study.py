@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.table import loading
-from analysis.table.loading import Local, Records
+from analysis.table.loading import LocalTable, RecordsByPath
 from analysis.table.runs import Notice
 from analysis.verify import UNREADABLE, Verification, on_disk, verify
 from record.schema import RECORD_NAME, is_backup
@@ -35,7 +35,7 @@ class Study:
         return loading.published()
 
     @cached_property
-    def _loaded(self) -> Local:
+    def _loaded(self) -> LocalTable:
         return loading.local(*self._paths, **self._selected)
 
     @property
@@ -59,7 +59,7 @@ class Study:
         return [notice for notice in self.notices if notice.failed]
 
     @property
-    def records(self) -> Records:
+    def records(self) -> RecordsByPath:
         """All records that can be read, by path, also those that are not in the table."""
         return self._loaded.records
 
@@ -89,7 +89,7 @@ class Study:
     def narrowed(self, local: pd.DataFrame, notices: Iterable[Notice] = ()) -> Study:
         """Return the same study with these local rows and notices alone."""
         part = copy.copy(self)
-        part.__dict__["_loaded"] = Local(local, list(notices), self.records)
+        part.__dict__["_loaded"] = LocalTable(local, list(notices), self.records)
         return part
 
 

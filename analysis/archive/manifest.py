@@ -167,7 +167,7 @@ _UP = {"", ".", ".."}
 # What editors, patch and file managers leave behind.
 _LITTER = re.compile(r"(.*/)?([^/]+(~|\.orig|\.bak|\.swp)|\.DS_Store|Thumbs\.db|desktop\.ini)")
 
-Entry = tuple[str, str, IO[bytes] | None]  # name, problem ("": none), content
+PackedEntry = tuple[str, str, IO[bytes] | None]  # name, problem ("": none), content
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _whole(content: IO[bytes], most_bytes: int) -> bytes:
     return data
 
 
-def _folder_entries(folder: Path) -> Iterator[Entry]:
+def _folder_entries(folder: Path) -> Iterator[PackedEntry]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
@@ -264,7 +264,7 @@ def _folder_entries(folder: Path) -> Iterator[Entry]:
                 yield name, "", content
 
 
-def _archive_entries(path: Path) -> Iterator[Entry]:
+def _archive_entries(path: Path) -> Iterator[PackedEntry]:
     with path.open("rb") as file:
         if file.read(len(GZIP)) != GZIP:
             raise gzip.BadGzipFile("it is not compressed with gzip")

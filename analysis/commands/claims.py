@@ -55,6 +55,6 @@ def run(options: argparse.Namespace) -> int:
     """Print the claims and their verdicts; returns the exit status."""
     study = Study(options.results)
     arguments.print_notices(study)
-    judged = claims.judge(claims.read(), study)
+    judged = claims.judge(claims.read_claims(), study)
     print(FORMATS[options.format](judged, options.all))
     return 0

@@ -8,7 +8,7 @@ from functools import partial
 
 from analysis import TableError
 from analysis.commands import arguments
-from analysis.figures import LOCAL, Entry, files, registry
+from analysis.figures import LOCAL, FigureEntry, files, registry
 from analysis.study import Study
 
 
@@ -18,7 +18,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--results", "--out")
 
 
-def chosen(ids: Sequence[str], figures: Mapping[str, Entry]) -> tuple[list[Entry], list[str]]:
+def chosen(ids: Sequence[str], figures: Mapping[str, FigureEntry]) -> tuple[list[FigureEntry], list[str]]:
     """Return the figures called `ids`, all without any; and the ids of figures that need records which do not exist.
 
     Raises TableError naming an id that no figure has.

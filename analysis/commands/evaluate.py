@@ -18,7 +18,15 @@ import msgspec
 from analysis import TableError, claims
 from analysis.archive import collect, manifest
 from analysis.commands import arguments, bundle, bundle_check
-from analysis.evaluation import Contents, Evaluation, Experiment, StatedVerdict, StepResult, claim_rows, read_contents
+from analysis.evaluation import (
+    Contents,
+    Evaluation,
+    MeasuredExperiment,
+    StatedVerdict,
+    StepResult,
+    claim_rows,
+    read_contents,
+)
 from analysis.page.evaluation import evaluation_text
 from analysis.study import Study
 from common import affinity
@@ -64,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     return int(result.failed)
 
 
-def _experiment(contents: Contents, name: str) -> Experiment:
+def _experiment(contents: Contents, name: str) -> MeasuredExperiment:
     labels = {f"E{number}": experiment for number, experiment in enumerate(contents.experiments, 1)}
     if name not in labels:
         raise TableError(

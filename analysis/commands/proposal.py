@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     study = Study(options.results)
     arguments.print_notices(study)
     images = (options.images or contents.MILLION) * options.epochs
-    plan = contents.Plan(images, options.runs, bool(options.images), options.threshold, options.to)
+    plan = contents.JobPlan(images, options.runs, bool(options.images), options.threshold, options.to)
     try:
         content = contents.proposal(study, options.experiment.split(","), plan, options.models or ())
     except TableError as error:

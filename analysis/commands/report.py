@@ -10,12 +10,12 @@ from pathlib import Path
 from analysis.commands import arguments
 from analysis.commands.draw import show
 from analysis.figures import files, registry
-from analysis.page import Scope, analyse, page, report_scope
+from analysis.page import ReportScope, analyse, page, report_scope
 from analysis.study import Study
 from analysis.table import schema
 
 
-def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope | None = None) -> Study:
+def write_page(study: Study, out: Path, folder: Path | None = None, only: ReportScope | None = None) -> Study:
     """Write the page to `out`, and the figures with captions and data into `folder`; return what it shows.
 
     Prints the name of each figure once it is drawn. Without a folder the figures are only in the page. `only`: one

@@ -17,14 +17,14 @@ FOLDER = Path(__file__).parent
 DATA = FOLDER / "evaluation.toml"
 
 
-class Step(msgspec.Struct, frozen=True):
+class CheckedStep(msgspec.Struct, frozen=True):
     """A command that measures nothing, and the lines that its output must have."""
 
     command: str
     prints: tuple[str, ...]
 
 
-class Experiment(msgspec.Struct, frozen=True):
+class MeasuredExperiment(msgspec.Struct, frozen=True):
     """One file of conf/experiment, and the command that a reviewer types."""
 
     name: str
@@ -34,8 +34,8 @@ class Experiment(msgspec.Struct, frozen=True):
 class Contents(msgspec.Struct, frozen=True):
     """What is run and judged: C1 is the first claim, E1 the first experiment."""
 
-    steps: list[Step] = msgspec.field(name="step")
-    experiments: list[Experiment] = msgspec.field(name="experiment")
+    steps: list[CheckedStep] = msgspec.field(name="step")
+    experiments: list[MeasuredExperiment] = msgspec.field(name="experiment")
     claims: list[Claim] = []
 
 
@@ -45,11 +45,11 @@ def read_contents(data: Path = DATA) -> Contents:
         contents = msgspec.toml.decode(data.read_bytes(), type=Contents)
     except (OSError, msgspec.DecodeError) as error:
         raise TableError(f"{data}: not readable as what a reviewer runs: {error}") from error
-    return msgspec.structs.replace(contents, claims=[*claims.read(data), *claims.read()])
+    return msgspec.structs.replace(contents, claims=[*claims.read_claims(data), *claims.read_claims()])
 
 
-Outcome = Literal["not run", "reproduced", "not reproduced"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+ClaimOutcome = Literal["not run", "reproduced", "not reproduced"]
+OUTCOMES: tuple[ClaimOutcome, ...] = get_args(ClaimOutcome)
 
 
 class ClaimRow(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class ClaimRow(msgspec.Struct, frozen=True):
     stated_numbers: str
     here: str
     numbers: str
-    outcome: Outcome
+    outcome: ClaimOutcome
     why: str = ""
 
 
@@ -72,7 +72,7 @@ class StepResult(msgspec.Struct, frozen=True):
 
     command: str
     minutes: float
-    outcome: Outcome
+    outcome: ClaimOutcome
     missing: tuple[str, ...] = ()  # lines that its output should have
 
 
@@ -128,7 +128,7 @@ def claim_rows(
     return rows
 
 
-def _outcome(verdict: str, experiment: str, stated: str, measured: Collection[str]) -> tuple[Outcome, str]:
+def _outcome(verdict: str, experiment: str, stated: str, measured: Collection[str]) -> tuple[ClaimOutcome, str]:
     if not stated:
         return "not run", "the archive does not state it"
     if experiment and experiment not in measured:

@@ -20,7 +20,7 @@ from record import recorded_config
 from record.rounds import windows_by_turn
 from record.schema import RunRecord
 
-Times = NDArray[np.float64]
+StepTimes = NDArray[np.float64]
 ENERGY_LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}
 ENERGY_LABELS |= {PER_EPOCH[name]: label.replace("image", "epoch") for name, label in ENERGY_LABELS.items()}
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-Points = Sequence[Mapping[str, Any]]
+SummaryDocument = Sequence[Mapping[str, Any]]
 _IDENTITY = ("experiment", "model", "arm", "ranks", "nodes", "ranks_per_node", "batch_per_rank", "threads_per_rank")
 
 
@@ -18,7 +18,7 @@ def _numbers(point: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
             yield name, number
 
 
-def extrap(points: Points) -> str:
+def extrap(points: SummaryDocument) -> str:
     """Return Extra-P's text format: one parameter, the ranks; a region for each series, a metric for each number."""
     sizes = sorted({point["ranks"] for point in points})
     lines = ["PARAMETER ranks", f"POINTS {' '.join(map(str, sizes))}"]
@@ -33,7 +33,7 @@ def extrap(points: Points) -> str:
     return "\n".join([*lines, ""])
 
 
-def openmetrics(points: Points) -> str:
+def openmetrics(points: SummaryDocument) -> str:
     """Return the text of OpenMetrics: a gauge for each number, and one for each end of its interval."""
     gauges: dict[str, list[str]] = {}
     for point in points:
@@ -47,7 +47,7 @@ def openmetrics(points: Points) -> str:
     return "\n".join([*lines, "# EOF", ""])
 
 
-def mllog(points: Points) -> str:
+def mllog(points: SummaryDocument) -> str:
     """Return lines of MLPerf's log: of each point its identity as metadata, and its numbers. They state no time."""
     lines = []
     for point in points:
@@ -58,7 +58,7 @@ def mllog(points: Points) -> str:
     return "\n".join([*lines, ""])
 
 
-def perflog(points: Points) -> str:
+def perflog(points: SummaryDocument) -> str:
     """Return a file of ReFrame's performance log: a header, and a line for each point with every number of any point.
 
     A point is a test that passed, and its numbers have no reference: 0 and None, as ReFrame writes it.
@@ -79,7 +79,7 @@ def perflog(points: Points) -> str:
     return "\n".join([*map("|".join, lines), ""])
 
 
-FORMATS: Mapping[str, Callable[[Points], str]] = {
+FORMATS: Mapping[str, Callable[[SummaryDocument], str]] = {
     "extrap": extrap,
     "openmetrics": openmetrics,
     "mllog": mllog,

@@ -11,7 +11,7 @@ from analysis import labels, speedups
 from analysis.documents import Document, NumberField, about, counted
 from analysis.experiments import allreduce, arms, final_values, point_bounds, point_energy
 from analysis.experiments.allreduce import AllreducePoint
-from analysis.speedups import CurvePoint
+from analysis.speedups import ScalingPoint
 from analysis.stats import Number, repeats, significant, unknown
 from analysis.stats.repeats import singles
 from analysis.table import controls
@@ -84,7 +84,7 @@ class SummaryPoint(Document):
 
 
 @dataclass(frozen=True)
-class Point:
+class SummarizedPoint:
     """One point of an experiment: its runs or rounds, as from `speedups.rates`, and its numbers by name."""
 
     runs: pd.DataFrame
@@ -102,7 +102,7 @@ class Point:
         return int(self.runs["record"].nunique())
 
 
-def points(local: pd.DataFrame) -> list[Point]:
+def points(local: pd.DataFrame) -> list[SummarizedPoint]:
     """Return the points of one experiment, by model and series."""
     rates = {by: speedups.rates(local, by) for by in speedups.BY}
     among, result = _without_own_controls(rates["throughput"]), []
@@ -117,7 +117,7 @@ def points(local: pd.DataFrame) -> list[Point]:
             numbers |= {_OVER_BASE: over_base[size]} if size in over_base else {}
             numbers |= dict(_bounds(at, local, numbers["images_per_s"])) | point_energy(local, at)
             excluded = ("arm",) if at["kind"].eq("control").all() else ()
-            result.append(Point(at, " ".join(labels.distinctions(at, among, *excluded)), numbers))
+            result.append(SummarizedPoint(at, " ".join(labels.distinctions(at, among, *excluded)), numbers))
     return result
 
 
@@ -129,7 +129,7 @@ def _without_own_controls(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[~(control & runs["ranks"].eq(1) & itself)]
 
 
-def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, list[CurvePoint]]:
+def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, list[ScalingPoint]]:
     """Return speedup and efficiency of one series over its ranks, by each rate; none if ranks do not vary."""
     runs = rates["throughput"]
     base = speedups.base_of(runs, among)
@@ -141,7 +141,7 @@ def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, li
     return {by: curve for by, curve in curves.items() if by == "throughput" or len(curve) > 1}
 
 
-def _speedups(at: pd.DataFrame, curves: dict[str, list[CurvePoint]]) -> Iterator[tuple[str, Number]]:
+def _speedups(at: pd.DataFrame, curves: dict[str, list[ScalingPoint]]) -> Iterator[tuple[str, Number]]:
     """Yield speedup and efficiency of a point, by each rate that has them."""
     size = float(at["ranks"].iloc[0])
     for by, curve in curves.items():
@@ -215,7 +215,7 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
     return table[sorted(columns, key=lambda column: column == "note")]
 
 
-def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
+def _row(point: SummarizedPoint, among: pd.DataFrame) -> dict[str, object]:
     """Return the row of a point; `among`: the runs of the experiment."""
     first = point.runs.iloc[0]
     row: dict[str, object] = {"model": labels.name(first["model"]), "series": point.series}
@@ -260,7 +260,7 @@ def sentences(local: pd.DataFrame) -> list[str]:
     return [sentence for point in largest.values() if (sentence := _sentence(point))]
 
 
-def _sentence(point: Point) -> str:
+def _sentence(point: SummarizedPoint) -> str:
     """Return what a point shows, in a sentence; "" if it has neither an accuracy nor a speedup over a smaller one."""
     first = point.runs.iloc[0]
     title = ", ".join(filter(None, (labels.name(first["model"]), point.series)))
@@ -305,15 +305,15 @@ def speedup_rows(local: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).replace("", None).dropna(axis=1, how="all").fillna("")
 
 
-def _is_measured(point: Point) -> bool:
+def _is_measured(point: SummarizedPoint) -> bool:
     return bool(point.runs["kind"].eq("measured").all())
 
 
-def _nodes(point: Point) -> int:
+def _nodes(point: SummarizedPoint) -> int:
     return int(point.runs["nodes"].iloc[0])
 
 
-def _is_control_of(control: Point, point: Point) -> bool:
+def _is_control_of(control: SummarizedPoint, point: SummarizedPoint) -> bool:
     """Return whether a point without allreduce is the control of another one."""
     same = ["record", "nodes", "batch_per_rank"]
     control_keys, keys = (p.runs[same].drop_duplicates().to_numpy().tolist() for p in (control, point))

@@ -16,7 +16,7 @@ import pandas as pd
 from analysis import TableError, metrics
 from analysis.documents import counted
 from analysis.explain import line, runs
-from analysis.explain.line import EQUAL, FACTOR, OWN, SPEEDS, Line, Model
+from analysis.explain.line import EQUAL, FACTOR, OWN, SPEEDS, WallTimeLine, WallTimeModel
 from analysis.explain.runs import POINT, SPEED, Contradiction, steps_s
 from analysis.stats import Number, from_ends, repeats, unknown
 from analysis.stats.student import exponential
@@ -42,7 +42,7 @@ class Explanation:
     """The result for one curve. `points` has one row a point; see `explain` for its columns."""
 
     name: str
-    model: Model
+    model: WallTimeModel
     points: pd.DataFrame
     findings: tuple[Contradiction, ...]
     modelled_s: Number  # the fixed cost by the model: with speeds, the cost beyond the steps
@@ -129,7 +129,7 @@ def explain(table: pd.DataFrame, name: str = "") -> Explanation:
     return replace(explained, decider=_decider(fitting, explained.fixed_s.value) if undecided else None)
 
 
-def choose(table: pd.DataFrame) -> Model:
+def choose(table: pd.DataFrame) -> WallTimeModel:
     """Return the model with the weakest assumption that the runs determine. Raises TableError if there is none."""
     if table[SPEED].notna().sum() >= 2:
         factor = FACTOR.fit(FACTOR.usable(table))
@@ -155,7 +155,7 @@ def choose(table: pd.DataFrame) -> Model:
     return EQUAL
 
 
-def _implied_speed(model: Model, fit: Line, table: pd.DataFrame) -> Number:
+def _implied_speed(model: WallTimeModel, fit: WallTimeLine, table: pd.DataFrame) -> Number:
     """Return the speed of one rank that wall times imply without the level of measured speeds [images/s].
 
     With measured speeds it is their median over the factor by which the wall times grow faster than the speeds imply;
@@ -180,7 +180,7 @@ def _means(table: pd.DataFrame) -> pd.DataFrame:
     return points.assign(**{SPEED: 1 / by_point["seconds"].mean()})
 
 
-def _speedups(points: pd.DataFrame, fit: Line, table: pd.DataFrame) -> pd.DataFrame:
+def _speedups(points: pd.DataFrame, fit: WallTimeLine, table: pd.DataFrame) -> pd.DataFrame:
     """Return the points with the columns from `steps_that_fit` on, of the fixed cost of `fit`, from runs of `table`."""
     cost_s, ranks = float(fit.costs[0]), points["ranks"].astype(float)
     share = ((points["wall_s"] - cost_s) / (points["fitted_s"] - cost_s)).clip(lower=0)
@@ -204,7 +204,7 @@ def _speedups(points: pd.DataFrame, fit: Line, table: pd.DataFrame) -> pd.DataFr
     ).join(ends.mul(images / images[base], axis=0).where(speedup.notna()).add_prefix("speedup_without_fixed_"))
 
 
-def _without_fixed(pair: pd.DataFrame, fit: Line, table: pd.DataFrame) -> tuple[float, float]:
+def _without_fixed(pair: pd.DataFrame, fit: WallTimeLine, table: pd.DataFrame) -> tuple[float, float]:
     """Return the 95 % interval of the first wall time less the fixed cost over the second; NaN: not known.
 
     Both have the noise of their runs and the error of the fixed cost, which they share: relative errors are propagated

@@ -28,7 +28,7 @@ DEGREES = 2
 
 
 @dataclass(frozen=True)
-class Noise:
+class WallTimeNoise:
     """The noise of wall times: its standard deviation over `deviations_s`, and the degrees of freedom of that."""
 
     share: float
@@ -44,22 +44,22 @@ class Noise:
         return self.share * student_quantile(LEVEL, self.degrees)
 
     @property
-    def residual_noise(self) -> Noise | None:
+    def residual_noise(self) -> WallTimeNoise | None:
         """Return the noise by the residuals alone, without the expected noise; None without residuals."""
         degrees = self.degrees - DEGREES
         square = self.share**2 * self.degrees - DEGREES * limit("wall_time_noise") ** 2
-        return Noise(math.sqrt(max(0.0, square) / degrees), degrees) if degrees else None
+        return WallTimeNoise(math.sqrt(max(0.0, square) / degrees), degrees) if degrees else None
 
 
 @dataclass(frozen=True)
-class Line:
+class WallTimeLine:
     """Costs fitted to the wall times of n runs: estimators x (times - known times)."""
 
     runs: pd.Index  # (n,)
     costs: Array  # (p,)
     estimators: Array  # (p, n)
     unit_errors: Array  # (p,): the standard errors if the share of the noise were 1
-    noise: Noise
+    noise: WallTimeNoise
 
     def cost(self, nth: int) -> Number:
         """Return one cost."""
@@ -71,7 +71,7 @@ def deviations_s(runs: pd.DataFrame, others: pd.DataFrame | None = None) -> pd.S
     return ((shortest_s(runs if others is None else others) ** 2 + runs["wall_s"].astype(float) ** 2) / 2) ** 0.5
 
 
-def fitted(design: Array, times_s: Array, deviations: Array, runs: pd.Index | None = None) -> Line | None:
+def fitted(design: Array, times_s: Array, deviations: Array, runs: pd.Index | None = None) -> WallTimeLine | None:
     """Return the costs of a design (n, p) fitted to times (n,); None if it does not determine each of them."""
     n, p = design.shape
     sizes = np.linalg.norm(design, axis=0)
@@ -83,11 +83,13 @@ def fitted(design: Array, times_s: Array, deviations: Array, runs: pd.Index | No
     degrees = n - p + DEGREES
     share = math.sqrt((DEGREES * limit("wall_time_noise") ** 2 + residuals @ residuals) / degrees)
     unit_errors = np.linalg.norm(estimators * deviations, axis=1)
-    return Line(pd.RangeIndex(n) if runs is None else runs, costs, estimators, unit_errors, Noise(share, degrees))
+    return WallTimeLine(
+        pd.RangeIndex(n) if runs is None else runs, costs, estimators, unit_errors, WallTimeNoise(share, degrees)
+    )
 
 
 @dataclass(frozen=True)
-class Model:
+class WallTimeModel:
     """What is assumed of the time per image, the runs that it can use, and the columns of the cost of their steps."""
 
     assumes: str
@@ -100,7 +102,7 @@ class Model:
         """Return the factors of the fixed cost and of the costs of the steps, (n, costs)."""
         return np.column_stack([np.ones(len(runs)), *(column.to_numpy(float) for column in self.columns(runs))])
 
-    def fit(self, runs: pd.DataFrame, others: pd.DataFrame | None = None) -> Line | None:
+    def fit(self, runs: pd.DataFrame, others: pd.DataFrame | None = None) -> WallTimeLine | None:
         """Return the line through runs that the model can use, of a curve with `others`."""
         return fitted(*self.equations(runs, others), runs.index)
 
@@ -126,15 +128,17 @@ def _images_by_group(runs: pd.DataFrame) -> list[pd.Series]:
     return [runs["images_per_rank"].where(runs["group"].eq(group), 0.0) for group in sorted(set(runs["group"]))]
 
 
-SPEEDS = Model("the measured speeds are right", _with_speed, lambda runs: [], True, steps_s)
-FACTOR = Model("the measured speeds are right but for one factor", _with_speed, lambda runs: [steps_s(runs)], True)
-OWN = Model("nothing of the time per image: each number of ranks has its own", _several_works, _images_by_group)
-EQUAL = Model(
+SPEEDS = WallTimeModel("the measured speeds are right", _with_speed, lambda runs: [], True, steps_s)
+FACTOR = WallTimeModel(
+    "the measured speeds are right but for one factor", _with_speed, lambda runs: [steps_s(runs)], True
+)
+OWN = WallTimeModel("nothing of the time per image: each number of ranks has its own", _several_works, _images_by_group)
+EQUAL = WallTimeModel(
     "the time per image is the same at every point", lambda runs: runs, lambda runs: [runs["images_per_rank"]]
 )
 
 
-def predicted_s(model: Model, line: Line, points: pd.DataFrame, usable: pd.DataFrame) -> pd.Series:
+def predicted_s(model: WallTimeModel, line: WallTimeLine, points: pd.DataFrame, usable: pd.DataFrame) -> pd.Series:
     """Return the wall time [s] of each point by a line through the runs `usable`; NaN where it predicts none."""
     if model is not OWN:
         return model.known_s(points) + model.design(points) @ line.costs
@@ -142,7 +146,7 @@ def predicted_s(model: Model, line: Line, points: pd.DataFrame, usable: pd.DataF
     return line.costs[0] + points["images_per_rank"] * points["group"].map(costs)
 
 
-def misfits(model: Model, runs: pd.DataFrame) -> pd.DataFrame:
+def misfits(model: WallTimeModel, runs: pd.DataFrame) -> pd.DataFrame:
     """Return for each `point` of `runs` whether the others predict it: misfit_p, misfit.
 
     `misfit_p` is the p value of its difference from them, if the true one is at most `misfit_negligible` of its wall
@@ -163,7 +167,7 @@ def misfits(model: Model, runs: pd.DataFrame) -> pd.DataFrame:
     return result
 
 
-def _tested(model: Model, runs: pd.DataFrame, points: Sequence[int]) -> pd.Series:
+def _tested(model: WallTimeModel, runs: pd.DataFrame, points: Sequence[int]) -> pd.Series:
     """Return the p value of each of `points` among all `runs`, the largest over the other point that is left out."""
     equations, run_points = model.equations(runs), runs["point"].to_numpy()
     within_s = limit("misfit_negligible") * runs.groupby("point")["wall_s"].mean()
@@ -190,7 +194,7 @@ def p(number: Number, truth: float) -> float:
     return float(2 * stdtr(number.degrees, -abs(number.value - truth) / number.standard_error))
 
 
-def paid_once(runs: pd.DataFrame) -> Line | None:
+def paid_once(runs: pd.DataFrame) -> WallTimeLine | None:
     """Return the line of OWN through the runs of a curve; None without several works at one number of ranks.
 
     Its noise is the one with the widest interval: of its residuals and the expected noise, of its residuals alone, or
@@ -211,7 +215,7 @@ def paid_once(runs: pd.DataFrame) -> Line | None:
     return replace(line, noise=noise, unit_errors=unit_errors)
 
 
-def _smooth_noise(runs: pd.DataFrame) -> Noise | None:
+def _smooth_noise(runs: pd.DataFrame) -> WallTimeNoise | None:
     """Return the noise about a line whose time per image is measured, or changes with the ranks and their logarithm."""
     ranks, times_s = runs["ranks"].to_numpy(float), runs["wall_s"].to_numpy(float)
     images = (steps_s(runs) if runs[SPEED].notna().all() else runs["images_per_rank"]).to_numpy(float)

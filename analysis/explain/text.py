@@ -17,7 +17,7 @@ from analysis.explain.runs import POINT, SPEED, Contradiction, phases
 from analysis.stats import Number, from_ends
 from common.terminal import paragraph, text_table
 
-Point = Mapping[Hashable, Any]  # a row of `Explanation.points`
+PointRow = Mapping[Hashable, Any]  # a row of `Explanation.points`
 Fits = Literal["yes", "no", "not used", "not tested"]
 
 
@@ -97,7 +97,7 @@ def _speedups(explained: Explanation) -> Iterator[str]:
     )
 
 
-def _without_fixed(explained: Explanation, point: Point) -> Number:
+def _without_fixed(explained: Explanation, point: PointRow) -> Number:
     """Return the speedup of a point by wall time without the fixed cost."""
     value, low, high = (point[f"speedup_without_fixed{end}"] for end in ("", "_low", "_high"))
     return from_ends(value, low, high, "about the fit", explained.fixed_s.n)
@@ -133,7 +133,7 @@ def _speed(explained: Explanation) -> Iterator[str]:
     )
 
 
-def misfit(point: Point) -> str:
+def misfit(point: PointRow) -> str:
     """Return a sentence on a point that does not fit, with the work that would."""
     excess_s = point["wall_s"] - point["fitted_s"]
     return (
@@ -159,7 +159,7 @@ def _unknown_speeds(explained: Explanation) -> Iterator[str]:
             )
 
 
-def verdict(point: Point) -> Fits:
+def verdict(point: PointRow) -> Fits:
     """Return whether a point fits: yes, no, not tested (few points), or not used (no speed, impossible)."""
     if point["misfit"]:
         return "no"

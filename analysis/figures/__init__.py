@@ -35,7 +35,7 @@ def captions() -> dict[str, dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Points:
+class FigureData:
     """The data of one figure: published and local rows, as tidy tables, and records by path if it reads them."""
 
     published: pd.DataFrame
@@ -54,13 +54,13 @@ class Points:
         return not self.local.empty or bool(values.gt(1).any())
 
 
-Draw = Callable[[Points], "Figure"]
-Selection = Mapping[str, Any]  # column -> value, or a tuple of values
-WITH_CONTROL: Selection = {"kind": ("measured", "control")}
+Draw = Callable[[FigureData], "Figure"]
+RowFilter = Mapping[str, Any]  # column -> value, or a tuple of values
+WITH_CONTROL: RowFilter = {"kind": ("measured", "control")}
 
 
 @dataclass(frozen=True)
-class Entry:
+class FigureEntry:
     """A figure. `published` and `local` select its rows; None selects none.
 
     Local rows are the measured ones, unless `local` asks for controls by `kind`. `texts`: the key of its texts, if it
@@ -69,8 +69,8 @@ class Entry:
 
     id: str
     draw: Draw
-    published: Selection | None = None
-    local: Selection | None = None
+    published: RowFilter | None = None
+    local: RowFilter | None = None
     reads_records: bool = False
     texts: str = ""
 
@@ -95,29 +95,29 @@ class Entry:
         """The report that the figure is from, "own" where it shows local records alone."""
         return self.id.split("-")[0]
 
-    def points(self, study: Study) -> Points:
+    def points(self, study: Study) -> FigureData:
         """Return the rows of both tables that this figure draws."""
         local = select(study.local, self.local and {"kind": "measured", **self.local})
         paths = local["record"].unique() if self.reads_records else ()
-        return Points(select(study.published, self.published), local, {path: study.records[path] for path in paths})
+        return FigureData(select(study.published, self.published), local, {path: study.records[path] for path in paths})
 
 
 @dataclass(frozen=True)
-class Kind:
+class FigureKind:
     """A kind of figure of an experiment. `name` ends the figure's id: "" for the one figure of a special experiment."""
 
     key: str  # of its texts
     name: str
     draw: Draw
-    where: Selection = field(default_factory=dict)
+    where: RowFilter = field(default_factory=dict)
     reads_records: bool = False  # it draws numbers that are in the records and not in the table
 
-    def entry(self, experiment: str, over: str = "", **where: Any) -> Entry:
+    def entry(self, experiment: str, over: str = "", **where: Any) -> FigureEntry:
         """Return the figure of this kind of an experiment. over: ends its id, beside a figure over another axis."""
         name = re.sub(r"[^A-Za-z0-9]+", "-", experiment)  # it is in a file's name, and a record may be anybody's
         id = "-".join(filter(None, (LOCAL, name, self.name, over)))
         local = {"experiment": experiment, **where, **self.where}
-        return Entry(id, self.draw, local=local, reads_records=self.reads_records, texts=self.key)
+        return FigureEntry(id, self.draw, local=local, reads_records=self.reads_records, texts=self.key)
 
 
 def _has(local: pd.DataFrame, name: str) -> bool:
@@ -125,7 +125,7 @@ def _has(local: pd.DataFrame, name: str) -> bool:
     return name in {*local["quantity"], *local["kind"]} or (name in local and bool(local[name].notna().any()))
 
 
-def select(table: pd.DataFrame, where: Selection | None) -> pd.DataFrame:
+def select(table: pd.DataFrame, where: RowFilter | None) -> pd.DataFrame:
     """Return the rows whose columns have the value, or one of the values, in `where`; None gives no row."""
     if where is None:
         return table.iloc[:0]

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import atlas
-from analysis.figures import Kind, Points, plots
+from analysis.figures import FigureData, FigureKind, plots
 
 NAMED = "curve: "  # begins the id of a published curve in the SVG, before its name
 _LARGEST = 64.0  # ratio of sizes that is drawn
@@ -13,7 +13,7 @@ _GREYS = {"weak": ("0.45", "-"), "strong": ("0.7", "--"), "": ("0.75", ":")}
 _LEGEND = {"weak": "weak scaling", "strong": "strong scaling", "": "neither batch is kept"}
 
 
-def names(points: Points) -> list[dict[str, str]]:
+def names(points: FigureData) -> list[dict[str, str]]:
     """Return the published curves of the figure, each with its scaling, its sizes and where it was published."""
     over = next((mine["over"] for _, mine, _ in atlas.local_curves(points.local)), "nodes")
     largest = atlas.from_smallest(over).groupby("curve").tail(1)
@@ -28,7 +28,7 @@ def names(points: Points) -> list[dict[str, str]]:
     ]
 
 
-def _draw(points: Points) -> Figure:
+def _draw(points: FigureData) -> Figure:
     """Draw the families of the local curves, one panel each; without a local curve that of images."""
     local = [*atlas.local_curves(points.local)]
     over = local[0][1]["over"] if local else "nodes"
@@ -48,7 +48,7 @@ def _draw(points: Points) -> Figure:
         axes = all_axes[families.index(mine["family"])]
         style = plots.nth_colour(nth), plots.nth_marker(nth), plots.nth_style(nth)
         efficiencies = {point.size / mine["base"]: point.efficiency for point in curve}
-        plots.draw(axes, [plots.through(plots.Line(f"{name}, local", [], [], *style), efficiencies)])
+        plots.draw(axes, [plots.through(plots.DrawnLine(f"{name}, local", [], [], *style), efficiencies)])
     plots.doubling(all_axes[-1], [2.0**n for n in range(7)], f"{over}, times those of the smallest point")
     return plots.legend(figure)
 
@@ -63,4 +63,4 @@ def _published(axes: Axes, pairs: pd.DataFrame) -> None:
         axes.plot([], [], linestyle=style, color=colour, label=_LEGEND[scaling])
 
 
-ATLAS = Kind("atlas", "atlas", _draw)
+ATLAS = FigureKind("atlas", "atlas", _draw)

@@ -16,7 +16,7 @@ from analysis.diagnose.comparison import Comparison, comparisons
 from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import LOSSES, PartName, Split, split_curves
 from analysis.diagnose.text import NAMES
-from analysis.figures import WITH_CONTROL, Kind, Points, plots
+from analysis.figures import WITH_CONTROL, FigureData, FigureKind, plots
 from analysis.stats import Number
 
 _SHADES: dict[PartName, str] = {
@@ -40,7 +40,7 @@ _MARK_SPACING = 0.2  # between the marks of two parts at one point
 _MARKERS: dict[PartName, str] = dict(zip(LOSSES, ("v", "s", "^", "D", "p", "X"), strict=True))
 
 
-def _diagnosis(points: Points) -> Figure:
+def _diagnosis(points: FigureData) -> Figure:
     by_curve = split_curves(points.local, points.records)
     compared = comparisons(by_curve)
     arms = {id(arm) for comparison in compared for arm, _ in comparison.arms}
@@ -162,4 +162,4 @@ def _intervals(axes: Axes, numbers: Sequence[tuple[float, Number]], scale: float
     axes.errorbar(x, values, np.transpose(ends), **style)
 
 
-DIAGNOSIS = Kind("diagnosis", "diagnosis", _diagnosis, WITH_CONTROL, reads_records=True)
+DIAGNOSIS = FigureKind("diagnosis", "diagnosis", _diagnosis, WITH_CONTROL, reads_records=True)

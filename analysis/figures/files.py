@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from analysis.compare.sessions import days
 from analysis.documents import counted, csv_text
-from analysis.figures import Entry, Points, plots
+from analysis.figures import FigureData, FigureEntry, plots
 from analysis.study import Study
 from common import affinity
 from record import run_files as files
@@ -44,7 +44,7 @@ def _metadata() -> dict[str, dict[str, str | None]]:
     }
 
 
-def caption(entry: Entry, points: Points) -> str:
+def caption(entry: FigureEntry, points: FigureData) -> str:
     """Return the caption in Markdown, with machine and days of the local points."""
     text = [f"## {entry.id}", f"**{entry.shows[0].upper() + entry.shows[1:]}.** {entry.caption(points.local)}"]
     if not points.local.empty:
@@ -73,7 +73,7 @@ Report = Callable[[str], None]
 
 @contextmanager
 def in_background(
-    entries: Sequence[Entry], study: Study, folder: Path, report: Report, formats: Sequence[str] = FORMATS
+    entries: Sequence[FigureEntry], study: Study, folder: Path, report: Report, formats: Sequence[str] = FORMATS
 ) -> Iterator[None]:
     """Draw the figures into `folder`, in parallel, while the block runs; at its end all are drawn.
 
@@ -98,19 +98,19 @@ def _report(report: Report, id: str, job: Future) -> None:
         report(id)
 
 
-def draw(entries: Sequence[Entry], study: Study, folder: Path, report: Report) -> None:
+def draw(entries: Sequence[FigureEntry], study: Study, folder: Path, report: Report) -> None:
     """Draw the figures into `folder`, in parallel. report: as for `in_background`."""
     with in_background(entries, study, folder, report):
         pass
 
 
-def write_captions(figures: Mapping[str, Entry], study: Study, folder: Path) -> None:
+def write_captions(figures: Mapping[str, FigureEntry], study: Study, folder: Path) -> None:
     """Write the captions of all figures that can be drawn to captions.md."""
     captions: Iterable[str] = (caption(entry, entry.points(study)) for entry in figures.values())
     (folder / "captions.md").write_text("\n".join(["# Captions\n", *captions]))
 
 
-def data_text(points: Points) -> str:
+def data_text(points: FigureData) -> str:
     """Return the rows as CSV with a header, without the columns that are empty in all of them; "" without a row.
 
     `source` distinguishes published and local rows; `analysis/table/schema.toml` describes the columns.
@@ -122,13 +122,13 @@ def data_text(points: Points) -> str:
     return csv_text(rows.drop(columns=empty))
 
 
-def data_link(points: Points) -> str:
+def data_link(points: FigureData) -> str:
     """Return the CSV, compressed by gzip, as a data URI, which a page can hold; "" without a row."""
     content = gzip.compress(data_text(points).encode(), mtime=0)
     return "" if points.empty else f"data:application/gzip;base64,{base64.b64encode(content).decode()}"
 
 
-def write_data(entries: Iterable[Entry], study: Study, folder: Path) -> None:
+def write_data(entries: Iterable[FigureEntry], study: Study, folder: Path) -> None:
     """Write the data of each figure that has any, as ID.csv in the folder of the figures."""
     for entry in entries:
         if content := data_text(entry.points(study)):

@@ -83,7 +83,7 @@ def local_marker(model: object, nth: int = 0) -> str:
 
 
 @dataclass(frozen=True)
-class Line:
+class DrawnLine:
     """One curve: its points, the ends of their 95 % intervals where known, and which of them shared cores.
 
     `raw` are the x and y of the single values behind the points. No line joins the points if the style is "".
@@ -101,7 +101,7 @@ class Line:
     raw: tuple[Sequence[float], Sequence[float]] = ((), ())
 
 
-def through(line: Line, numbers: Mapping[float, Number], **more: Any) -> Line:
+def through(line: DrawnLine, numbers: Mapping[float, Number], **more: Any) -> DrawnLine:
     """Return a line through numbers with their intervals, by x."""
     y, low, high = ([getattr(number, end) for number in numbers.values()] for end in ("value", "low", "high"))
     return replace(line, x=[*numbers], y=y, low=low, high=high, **more)
@@ -114,7 +114,7 @@ def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool
     return figure, list(axes.flat)
 
 
-def draw(axes: Axes, lines: Iterable[Line], apart: bool = False) -> None:
+def draw(axes: Axes, lines: Iterable[DrawnLine], apart: bool = False) -> None:
     """Draw the lines, with intervals where they are known; points that shared cores are hollow.
 
     Each mark is at its x, so that its distance from a diagonal is true. Published lines, which have no intervals, have
@@ -147,7 +147,7 @@ def draw(axes: Axes, lines: Iterable[Line], apart: bool = False) -> None:
         axes.plot([], [], marker=line.marker, linestyle=line.style, color=line.colour, mfc=usual, label=line.label)
 
 
-def offsets(lines: Sequence[Line], width: float) -> list[float]:
+def offsets(lines: Sequence[DrawnLine], width: float) -> list[float]:
     """Return by how much each line is moved to the right so that no marker hides another, in points.
 
     width: of the axes. Lines stay in their order, and within half of the distance between two x.
@@ -165,14 +165,16 @@ def offsets(lines: Sequence[Line], width: float) -> list[float]:
     return moved
 
 
-def _is_near(line: Line, other: Line) -> bool:
+def _is_near(line: DrawnLine, other: DrawnLine) -> bool:
     """Return whether two lines have points at the same x that are near each other."""
     values = dict(zip(other.x, other.y, strict=True))
     pairs = [(y, values[x]) for x, y in zip(line.x, line.y, strict=True) if x in values]
     return any(abs(a - b) <= _NEAR * max(abs(a), abs(b)) for a, b in pairs)
 
 
-def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:
+def local_lines(
+    local: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks"
+) -> list[DrawnLine]:
     """Return one line for each series of local records: each point with its interval, and the values behind it.
 
     `by` names the rate (`speedups.rates`), `value` what is drawn: "rate" (images/s), "speedup", "efficiency";
@@ -325,13 +327,13 @@ def _name_alone(label: str) -> str:
     return re.split(", local|, n=|: ", label.replace("\n", " "))[0]
 
 
-def empty_line(label: str, colour: str, nth: int = 0, model: object = None) -> Line:
+def empty_line(label: str, colour: str, nth: int = 0, model: object = None) -> DrawnLine:
     """Return a line without points, with the style and the marker of the nth series; model: of the nth of its model."""
     marker = nth_marker(nth) if model is None else local_marker(model, nth)
-    return Line(label, [], [], colour, marker, nth_style(nth))
+    return DrawnLine(label, [], [], colour, marker, nth_style(nth))
 
 
-def means(runs: pd.DataFrame, value: str, over: str, line: Line, scaling: bool = True) -> Line:
+def means(runs: pd.DataFrame, value: str, over: str, line: DrawnLine, scaling: bool = True) -> DrawnLine:
     """Return the line of local runs over a column: the mean of `value` over repeats, its interval, and each of them.
 
     scaling: shared cores distort the value; such points are hollow.
@@ -343,7 +345,7 @@ def means(runs: pd.DataFrame, value: str, over: str, line: Line, scaling: bool =
     return through(replace(line, label=label), at, shared=shared, raw=raw)
 
 
-def epochs(local: pd.DataFrame, quantity: str, line: Line) -> list[Line]:
+def epochs(local: pd.DataFrame, quantity: str, line: DrawnLine) -> list[DrawnLine]:
     """Return local values of a quantity per epoch: mean over repeats with its interval, one line a series."""
     by_series = local[local["quantity"] == quantity].groupby("series", sort=False)
     return [means(rows, "value", "epoch", line, scaling=False) for _, rows in by_series]

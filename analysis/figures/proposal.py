@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures import plots
-from analysis.figures.plots import MM, Line
-from analysis.proposal import Kind, Proposal, SupportedCurve
+from analysis.figures.plots import MM, DrawnLine
+from analysis.proposal import Proposal, ScalingKind, SupportedCurve
 
 _WIDTH_MM, _PANELS_MM = 174, 52
 _QUANTITIES = ("rate", "speedup", "efficiency")
@@ -20,7 +20,7 @@ def draw(content: Proposal) -> Figure:
     """Return the figure: a row of three panels for weak and one for strong scaling, of each unit."""
     groups = [
         [curve for curve in content.curves_in(kind) if curve.unit == unit]
-        for kind in get_args(Kind)
+        for kind in get_args(ScalingKind)
         for unit in dict.fromkeys(curve.unit for curve in content.curves_in(kind))
     ]
     size = (_WIDTH_MM * MM, (8 + _PANELS_MM * len(groups)) * MM)
@@ -58,11 +58,11 @@ def _number(curve: SupportedCurve, curves: Sequence[SupportedCurve]) -> int:
     return [other.name for other in curves if other.model == curve.model].index(curve.name)
 
 
-def _lines(curve: SupportedCurve, quantity: str, number: int) -> Iterator[Line]:
+def _lines(curve: SupportedCurve, quantity: str, number: int) -> Iterator[DrawnLine]:
     """Yield the measured sizes as a line, and predicted ones hollow and dotted; invalid sizes are hollow, too."""
     predicted = [row for row in curve.rows if row.predicted]
     parts = ((curve.name, curve.measured, "-"), ("", predicted, ":"))
     for label, rows, style in (part for part in parts if part[1]):
         hollow = [row.predicted or not row.valid for row in rows]
-        line = Line(label, [], [], plots.colour(curve.model), plots.local_marker(curve.model, number), style)
+        line = DrawnLine(label, [], [], plots.colour(curve.model), plots.local_marker(curve.model, number), style)
         yield plots.through(line, {row.nodes: getattr(row, quantity) for row in rows}, shared=hollow)

@@ -12,7 +12,7 @@ from analysis.atlas import local_curves
 from analysis.experiments import ENERGY_LABELS
 from analysis.experiments.arms import compared
 from analysis.experiments.equivalence import pairs
-from analysis.figures import Entry, Kind, atlas, diagnosis, scaling, settings, training
+from analysis.figures import FigureEntry, FigureKind, atlas, diagnosis, scaling, settings, training
 from analysis.figures.reports import bnl, hacksa, msoe, osu, spreadsheet
 from analysis.table.identity import BATCHES, LINK, SCALING
 from record.recorded_config import PROGRAM
@@ -20,7 +20,7 @@ from record.recorded_config import PROGRAM
 REPORTS = (hacksa, osu, bnl, spreadsheet, msoe)
 
 
-def figures(local: pd.DataFrame) -> dict[str, Entry]:
+def figures(local: pd.DataFrame) -> dict[str, FigureEntry]:
     """Return the figures by id: those of the reports in order, then those of each experiment in the local table.
 
     Raises ValueError where two figures of reports have one id.
@@ -36,13 +36,13 @@ def figures(local: pd.DataFrame) -> dict[str, Entry]:
     return by_id
 
 
-def experiment_figures(local: pd.DataFrame) -> list[Entry]:
+def experiment_figures(local: pd.DataFrame) -> list[FigureEntry]:
     """Return the figures of each experiment in the local table, by the name of the experiment."""
     measured = local[local["kind"].eq("measured")]
     return [entry for name, rows in measured.groupby("experiment") for entry in _entries(str(name), rows)]
 
 
-def _entries(experiment: str, rows: pd.DataFrame) -> Iterator[Entry]:
+def _entries(experiment: str, rows: pd.DataFrame) -> Iterator[FigureEntry]:
     """Yield the figures of one experiment, for each axis. A run by hand, which sweeps nothing, is in none of them."""
     axes = [axis for axis in rows["axis"].unique() if axis] or [""]
     axes.sort(key=lambda axis: axis not in SCALING)
@@ -51,7 +51,7 @@ def _entries(experiment: str, rows: pd.DataFrame) -> Iterator[Entry]:
         yield from (kind.entry(experiment, over, axis=axis) for kind in kinds(rows[rows["axis"] == axis], axis))
 
 
-def kinds(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
+def kinds(rows: pd.DataFrame, axis: str) -> Iterator[FigureKind]:
     """Yield the kinds of figures that fit the measured rows of one experiment along one axis."""
     quantities = set(rows["quantity"])
     if "allreduce_s" in quantities:
@@ -69,7 +69,7 @@ def kinds(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
         yield settings.ENERGY if axis else settings.ENERGY_SIDE_BY_SIDE
 
 
-def _throughput_kinds(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
+def _throughput_kinds(rows: pd.DataFrame, axis: str) -> Iterator[FigureKind]:
     if axis in SCALING:
         divided = axis == "ranks_per_node" and rows["threads_per_rank"].nunique() > 1
         yield from (settings.DIVISION if divided else scaling.THROUGHPUT, scaling.EFFICIENCY)

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import labels, speedups
-from analysis.experiments import Times, step_times
-from analysis.figures import WITH_CONTROL, Kind, Points, plots
-from analysis.figures.plots import Line
+from analysis.experiments import StepTimes, step_times
+from analysis.figures import WITH_CONTROL, FigureData, FigureKind, plots
+from analysis.figures.plots import DrawnLine
 from analysis.table import controls
 
 # In the order of a job. Phases of a second or less in most jobs share a colour with their neighbours. In grey, hatches
@@ -42,7 +42,7 @@ def _axis_label(over: str) -> str:
     return over.replace("_", " ")
 
 
-def _throughput(points: Points) -> Figure:
+def _throughput(points: FigureData) -> Figure:
     """Draw the rates over the sizes, in a panel for each unit: those of two programs have no axis in common."""
     local, over = points.local, _over(points.local)
     units = labels.by_rate_unit(local)
@@ -66,7 +66,7 @@ def _rates(axes: Axes, local: pd.DataFrame, over: str) -> None:
     plots.draw_bounds(axes, local, over)
 
 
-def _efficiency(points: Points) -> Figure:
+def _efficiency(points: FigureData) -> Figure:
     local = points.local[points.local["kind"].eq("measured")]
     over = _over(local)
     emulated = bool(local["control_off"].notna().any())
@@ -96,15 +96,15 @@ def _by_wall_time(axes: Axes, local: pd.DataFrame, over: str) -> None:
         plots.write(axes, 0.03, 0.06, "points of one launch: no interval, and no line between them")
 
 
-def _without_allreduce(local: pd.DataFrame, over: str) -> list[Line]:
+def _without_allreduce(local: pd.DataFrame, over: str) -> list[DrawnLine]:
     """Return the efficiencies of the controls of curves in rounds, with their intervals."""
     runs = speedups.rates(local)
     runs = runs[runs["round"].notna()]
     control_series = runs[runs["kind"].eq("control")].groupby(["model", "series"], sort=False)
-    lines = [Line("without allreduce", [], [], plots.GREY, "x", "")] if len(control_series) else []
+    lines = [DrawnLine("without allreduce", [], [], plots.GREY, "x", "")] if len(control_series) else []
     for (model, _), rows in control_series:
         curve = speedups.curve(rows, over, speedups.base_of(rows, runs))
-        style = Line("", [], [], plots.colour(model), "x", "")
+        style = DrawnLine("", [], [], plots.colour(model), "x", "")
         lines.append(plots.through(style, {point.size: point.efficiency for point in curve}))
     return lines
 
@@ -118,13 +118,13 @@ def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
         measured = rows[rows["control_nodes"].eq(rows["nodes"])]
         at = 1 + measured.groupby(over)["control_off"].first().dropna()
         style = (plots.colour(model), plots.local_marker(model), "")  # not joined: there may be two, far apart
-        lines.append(Line("", at.index.tolist(), at.tolist(), *style))
+        lines.append(DrawnLine("", at.index.tolist(), at.tolist(), *style))
     plots.draw(axes, lines, apart=True)
     axes.set_ylim(min(0.7, axes.get_ylim()[0]), max(1.3, axes.get_ylim()[1]))
     axes.set_ylabel("control / one node")
 
 
-def _phases(points: Points) -> Figure:
+def _phases(points: FigureData) -> Figure:
     over = _over(points.local)
     local = points.local[points.local["quantity"].str.startswith("phase_") | points.local["quantity"].eq("job_s")]
     local = local.assign(name=local["model"].map(labels.name))
@@ -167,7 +167,7 @@ PERCENTILES = (5, 50, 95, 99)
 _DRAWN_TIMES = 300  # points of a line
 
 
-def _step_times(points: Points) -> Figure:
+def _step_times(points: FigureData) -> Figure:
     steps = step_times(points.local, points.records)
     over = str(points.local["axis"].iloc[0])
     sizes = sorted(steps[over].unique())
@@ -189,7 +189,7 @@ def _step_times(points: Points) -> Figure:
     return plots.legend(fig, "local: " + "; ".join(points.local["machine"].unique()))
 
 
-def _distribution(axes: Axes, times: Times, label: str, colour: str, style: str) -> None:
+def _distribution(axes: Axes, times: StepTimes, label: str, colour: str, style: str) -> None:
     """Draw the distribution of the times [s] of one point, in ms."""
     shares = np.linspace(0, 1, _DRAWN_TIMES)
     axes.plot(np.quantile(times, shares) * 1e3, shares, color=colour, linestyle=style, label=label)
@@ -219,7 +219,7 @@ def time_ticks(low: float, high: float) -> list[float]:
     return next((ticks for ticks in inside if len(ticks) >= 3), inside[-1])
 
 
-THROUGHPUT = Kind("throughput", "throughput", _throughput)
-EFFICIENCY = Kind("efficiency", "efficiency", _efficiency, WITH_CONTROL)
-STEPS = Kind("steps", "steps", _step_times, WITH_CONTROL, reads_records=True)
-PHASES = Kind("phases", "phases", _phases)
+THROUGHPUT = FigureKind("throughput", "throughput", _throughput)
+EFFICIENCY = FigureKind("efficiency", "efficiency", _efficiency, WITH_CONTROL)
+STEPS = FigureKind("steps", "steps", _step_times, WITH_CONTROL, reads_records=True)
+PHASES = FigureKind("phases", "phases", _phases)

@@ -14,8 +14,8 @@ from analysis.documents import counted
 from analysis.experiments import ENERGY_LABELS, joules, point_bounds
 from analysis.experiments.allreduce import hardware_rates, rounds, size_label
 from analysis.experiments.arms import link_rates, ratios
-from analysis.figures import WITH_CONTROL, Kind, Points, plots
-from analysis.figures.plots import Line
+from analysis.figures import WITH_CONTROL, FigureData, FigureKind, plots
+from analysis.figures.plots import DrawnLine
 from analysis.stats import Number, repeats
 from analysis.table import controls
 from analysis.table.identity import SCALING
@@ -37,17 +37,17 @@ def _over(local: pd.DataFrame, column: str, x_axis: Callable[[Axes], None]) -> F
     return plots.legend(fig, labels.figure_note(local))
 
 
-def _throughput(points: Points) -> Figure:
+def _throughput(points: FigureData) -> Figure:
     local, values = positioned(points.local)
     return _over(local, "position", lambda axes: plots.setting(axes, values, str(local["axis"].iloc[0])))
 
 
-def _batch(points: Points) -> Figure:
+def _batch(points: FigureData) -> Figure:
     batches = points.local["global_batch"]
     return _over(points.local, "global_batch", lambda axes: plots.doubling(axes, batches, "global batch [images]"))
 
 
-def _division(points: Points) -> Figure:
+def _division(points: FigureData) -> Figure:
     divisions = points.local.drop_duplicates("ranks_per_node").sort_values("ranks_per_node")
     ranks = divisions["ranks_per_node"].tolist()
 
@@ -96,7 +96,7 @@ def _row_axis(axes: Axes, names: list[str], below: float = 0.5) -> None:
     axes.set_ylim(max(len(names), 1) - below, -0.5)
 
 
-def _side_by_side(points: Points) -> Figure:
+def _side_by_side(points: FigureData) -> Figure:
     runs = speedups.rates(points.local)
     series = list(runs.groupby(["model", "series"], sort=False))
     fig, (axes,) = plots.canvas(height_mm=34 + 9 * len(series))
@@ -113,7 +113,7 @@ def _side_by_side(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _overhead(points: Points) -> Figure:
+def _overhead(points: FigureData) -> Figure:
     compared = list(ratios(points.local))
     fig, (axes,) = plots.canvas(height_mm=34 + 10 * len(compared))
     ticks: list[str] = []
@@ -128,7 +128,7 @@ def _overhead(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _energy_over_axis(points: Points) -> Figure:
+def _energy_over_axis(points: FigureData) -> Figure:
     local, finish = along_axis(points.local)
     runs = speedups.rates(local)
     quantities = _measured_quantities(local)
@@ -145,7 +145,7 @@ def _measured_quantities(local: pd.DataFrame) -> list[str]:
     return [quantity for quantity in ENERGY_LABELS if local["quantity"].eq(quantity).any()]
 
 
-def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[Line]:
+def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[DrawnLine]:
     """Return a line for each series that has the quantity; runs: of all points, with their position `x`."""
     colours, lines = plots.colours(runs), []
     for (model, series), rows in runs.groupby(["model", "series"], sort=False):
@@ -165,7 +165,7 @@ def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> lis
     return lines
 
 
-def _energy_side_by_side(points: Points) -> Figure:
+def _energy_side_by_side(points: FigureData) -> Figure:
     runs, quantities = speedups.rates(points.local), _measured_quantities(points.local)
     at_points = [at for _, at in runs.groupby(["model", "series", "ranks"], sort=False)]
     fig, panels = plots.canvas(1, len(quantities), height_mm=34 + 9 * len(at_points), sharey=True)
@@ -184,16 +184,16 @@ def _energy_side_by_side(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _link_line(rows: pd.DataFrame, value: str) -> Line:
+def _link_line(rows: pd.DataFrame, value: str) -> DrawnLine:
     """Return share or exposed communication of one series; a logarithmic axis does not show 0 or less."""
     model = rows["model"].iloc[0]
     label = f"{labels.name(model)}, {rows['parameters'].iloc[0] / 1e6:.3g} M parameters, {labels.n_range(rows['n'])}"
     style = plots.colour(model), plots.local_marker(model), "--"
     y, low, high = (rows[f"{value}{end}"].where(rows[value].gt(0)).tolist() for end in ("", "_low", "_high"))
-    return Line(label, rows["position"].tolist(), y, *style, low, high, rows["invalid"].tolist())
+    return DrawnLine(label, rows["position"].tolist(), y, *style, low, high, rows["invalid"].tolist())
 
 
-def _link_rates(points: Points) -> Figure:
+def _link_rates(points: FigureData) -> Figure:
     rates = link_rates(points.local)
     measured = points.local[points.local["kind"].eq("measured")]
     if rates.empty:
@@ -229,7 +229,7 @@ _BOUNDS = {
 }
 
 
-def _allreduce_lines(panel_runs: pd.DataFrame, runs: pd.DataFrame, value: str, scale: float) -> list[Line]:
+def _allreduce_lines(panel_runs: pd.DataFrame, runs: pd.DataFrame, value: str, scale: float) -> list[DrawnLine]:
     """Return a line for each backend, cycle time and series of `panel_runs`: mean, lowest and highest of the rounds."""
     cycles = sorted(runs["cycle_time_ms"].unique(), reverse=True)
     key = ["operations", "cycle_time_ms", "series"]
@@ -244,7 +244,7 @@ def _allreduce_lines(panel_runs: pd.DataFrame, runs: pd.DataFrame, value: str, s
         sizes = line_rows.groupby("message_bytes")
         mean, low, high = ((sizes[value].agg(statistic) * scale).tolist() for statistic in ("mean", "min", "max"))
         lines.append(
-            Line(
+            DrawnLine(
                 ", ".join(label), [int(str(size)) for size in sizes.groups], mean,
                 colour, marker, _STYLES[cycles.index(cycle_ms) % len(_STYLES)], low, high,
                 sizes["cores_shared"].any().tolist(),
@@ -260,7 +260,7 @@ def _sizes(axes: Axes, sizes: pd.Series, label: str) -> None:
     axes.set_xlabel(label)
 
 
-def _allreduce(points: Points, value: str, scale: float, label: str) -> Figure:
+def _allreduce(points: FigureData, value: str, scale: float, label: str) -> Figure:
     """Return one panel for each number of ranks; of rates, with the bounds of the hardware."""
     local, runs = points.local, rounds(points.local)
     ranks = sorted(runs["ranks"].unique())
@@ -284,13 +284,13 @@ def _allreduce(points: Points, value: str, scale: float, label: str) -> Figure:
 _allreduce_time = partial(_allreduce, value="time_s", scale=1e3, label="time [ms]")
 _allreduce_bandwidth = partial(_allreduce, value="rate", scale=1e-9, label="bus bandwidth [GB/s]")
 
-DIVISION = Kind("division", "", _division)
-BATCH = Kind("batch", "", _batch)
-SETTING = Kind("setting", "throughput", _throughput)
-ARMS = Kind("arms", "", _overhead)
-SIDE_BY_SIDE = Kind("side-by-side", "throughput", _side_by_side)
-ENERGY = Kind("energy", "energy", _energy_over_axis)
-ENERGY_SIDE_BY_SIDE = Kind("energy-side-by-side", "energy", _energy_side_by_side)
-LINK_RATES = Kind("link-rates", "", _link_rates, WITH_CONTROL)
-ALLREDUCE_TIME = Kind("allreduce-time", "time", _allreduce_time)
-ALLREDUCE_BANDWIDTH = Kind("allreduce-bandwidth", "bandwidth", _allreduce_bandwidth)
+DIVISION = FigureKind("division", "", _division)
+BATCH = FigureKind("batch", "", _batch)
+SETTING = FigureKind("setting", "throughput", _throughput)
+ARMS = FigureKind("arms", "", _overhead)
+SIDE_BY_SIDE = FigureKind("side-by-side", "throughput", _side_by_side)
+ENERGY = FigureKind("energy", "energy", _energy_over_axis)
+ENERGY_SIDE_BY_SIDE = FigureKind("energy-side-by-side", "energy", _energy_side_by_side)
+LINK_RATES = FigureKind("link-rates", "", _link_rates, WITH_CONTROL)
+ALLREDUCE_TIME = FigureKind("allreduce-time", "time", _allreduce_time)
+ALLREDUCE_BANDWIDTH = FigureKind("allreduce-bandwidth", "bandwidth", _allreduce_bandwidth)

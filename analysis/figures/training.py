@@ -14,7 +14,7 @@ from analysis import labels
 from analysis.documents import counted
 from analysis.experiments import training_runs
 from analysis.experiments.equivalence import TOLERANCE, Pair, pairs, ranks_label
-from analysis.figures import Kind, Points, plots
+from analysis.figures import FigureData, FigureKind, plots
 from analysis.figures.settings import along_axis
 from analysis.table.identity import SCALING, phrase
 
@@ -34,7 +34,7 @@ def _points(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return points
 
 
-def _curves(points: Points) -> Figure:
+def _curves(points: FigureData) -> Figure:
     labelled = _points(points.local)
     fig, panels = plots.canvas(2, 1, height_mm=98, sharex=True, sharey=True)
     for axes, part in zip(panels, ("validation", "training"), strict=True):
@@ -56,7 +56,7 @@ _PANELS_OF_TIMES = (
 )
 
 
-def _time_to_accuracy(points: Points) -> Figure:
+def _time_to_accuracy(points: FigureData) -> Figure:
     local, finish = along_axis(points.local)
     runs = training_runs(local)
     fig, panels = plots.canvas(3, 1, height_mm=130, sharex=True)
@@ -68,7 +68,7 @@ def _time_to_accuracy(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _final_accuracy(points: Points) -> Figure:
+def _final_accuracy(points: FigureData) -> Figure:
     local, finish = along_axis(points.local)
     fig, panels = plots.canvas(2, 1, height_mm=100, sharex=True)
     for axes, part in zip(panels, ("validation", "training"), strict=True):
@@ -100,7 +100,7 @@ _PANELS_OVER_TIME = (
 _BEFORE_FIRST_STEP = tuple(f"phase_{name}_s" for name in ("start", "import", "init", "data", "build", "broadcast"))
 
 
-def _usage(points: Points) -> Figure:
+def _usage(points: FigureData) -> Figure:
     local = points.local
     panels = [panel for panel in _PANELS_OVER_TIME if (local["quantity"] == panel[0]).any()]
     labelled, rows_of_panels = _points(local), max(1, len(panels))
@@ -167,7 +167,7 @@ def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> Non
     axes.set_ylabel("loss")
 
 
-def _draw_losses(points: Points) -> Figure:
+def _draw_losses(points: FigureData) -> Figure:
     fig, (same, same_batch, as_report, off) = plots.canvas(2, 2, height_mm=108)
     first = [p for p in pairs(points.local) if p.repeat == 0]
     groups = {
@@ -197,8 +197,8 @@ def _draw_losses(points: Points) -> Figure:
     return plots.legend(fig, f"local: {'; '.join(points.local['machine'].unique())}; one run each")
 
 
-CURVES = Kind("curves", "curves", _curves, {"quantity": EPOCH_QUANTITIES})
-TIME_TO_ACCURACY = Kind("time-to-accuracy", "time-to-accuracy", _time_to_accuracy, {"quantity": EPOCH_QUANTITIES})
-USAGE = Kind("usage", "usage", _usage, {"quantity": USAGE_QUANTITIES})
-ACCURACY = Kind("accuracy", "accuracy", _final_accuracy, {"quantity": EPOCH_QUANTITIES})
-EQUIVALENCE = Kind("equivalence", "", _draw_losses)
+CURVES = FigureKind("curves", "curves", _curves, {"quantity": EPOCH_QUANTITIES})
+TIME_TO_ACCURACY = FigureKind("time-to-accuracy", "time-to-accuracy", _time_to_accuracy, {"quantity": EPOCH_QUANTITIES})
+USAGE = FigureKind("usage", "usage", _usage, {"quantity": USAGE_QUANTITIES})
+ACCURACY = FigureKind("accuracy", "accuracy", _final_accuracy, {"quantity": EPOCH_QUANTITIES})
+EQUIVALENCE = FigureKind("equivalence", "", _draw_losses)

@@ -27,7 +27,7 @@ from analysis.diagnose.split import split_curves
 from analysis.diagnose.text import largest_losses
 from analysis.documents import counted, tally
 from analysis.experiments import summary
-from analysis.figures import Entry, atlas, files
+from analysis.figures import FigureEntry, atlas, files
 from analysis.finding import SEVERITIES, Finding
 from analysis.proposal.document import Section
 from analysis.proposal.facts import BLANK
@@ -47,7 +47,7 @@ Row = dict[str, str]
 class PageFigure:
     """A figure as the page shows it."""
 
-    entry: Entry
+    entry: FigureEntry
     image: str  # data URI; "" of a figure of a report whose points are lost
     caption: str
     data: str  # data URI of a CSV file; "" without a row
@@ -66,17 +66,17 @@ class Analysed:
     recomputed: pd.DataFrame  # the derived numbers of the reports
     published: pd.DataFrame
     comparisons: Comparisons  # of local numbers with published ones
-    only: Scope | None = None
+    only: ReportScope | None = None
 
 
-def analyse(study: Study, only: Scope | None = None) -> Analysed:
+def analyse(study: Study, only: ReportScope | None = None) -> Analysed:
     """Judge, audit, recompute and compare: return the content of a page without its figures."""
     published = study.published
     if only:
         published = published[published["report"].eq(only.report)]
     return Analysed(
         study,
-        claims.judge(claims.read(), study),
+        claims.judge(claims.read_claims(), study),
         audit.table_findings(study.published),
         audit.record_findings(study),
         reports.recompute(study.published),
@@ -86,7 +86,7 @@ def analyse(study: Study, only: Scope | None = None) -> Analysed:
     )
 
 
-def _page_figure(entry: Entry, analysed: Analysed, folder: Path) -> PageFigure:
+def _page_figure(entry: FigureEntry, analysed: Analysed, folder: Path) -> PageFigure:
     points = entry.points(analysed.study)
     image = _image(folder / f"{entry.id}.svg") if points.several or entry.local is None else ""
     caption = f"{entry.title[0].upper()}{entry.title[1:]}. {entry.caption(points.local)}"
@@ -279,7 +279,7 @@ def _html_templates() -> Environment:
     return environment
 
 
-def page(analysed: Analysed, figures: Sequence[Entry], folder: Path) -> str:
+def page(analysed: Analysed, figures: Sequence[FigureEntry], folder: Path) -> str:
     """Return the page as HTML, with the figures that are SVG files in `folder`."""
     study, only = analysed.study, analysed.only
     page_figures = [_page_figure(entry, analysed, folder) for entry in figures]
@@ -309,7 +309,7 @@ _OUTCOMES = ("measured", "submitted", "failed", "not run")
 
 
 @dataclass(frozen=True)
-class Scope:
+class ReportScope:
     """One report, the experiments that are its own, and the last reproduction of it, if any."""
 
     report: str
@@ -321,7 +321,7 @@ class Scope:
         local = study.local[study.local["experiment"].isin(self.experiments)].reset_index(drop=True)
         return study.narrowed(local, [n for n in study.notices if set(Path(n.path).parts) & self.experiments])
 
-    def figures(self, figures: Mapping[str, Entry]) -> dict[str, Entry]:
+    def figures(self, figures: Mapping[str, FigureEntry]) -> dict[str, FigureEntry]:
         """Return its figures, and those of its local records."""
         local = {id for id, entry in figures.items() if (entry.local or {}).get("experiment") in self.experiments}
         return {id: entry for id, entry in figures.items() if entry.report == self.report or
@@ -343,12 +343,12 @@ class Scope:
         ]
 
 
-def report_scope(report: str, published: pd.DataFrame, results: Path) -> Scope:
+def report_scope(report: str, published: pd.DataFrame, results: Path) -> ReportScope:
     """Return the scope of a report: experiments with numbers of it, and those that reproduce it."""
     reproduced = reproduction.read_reproduction(results, report)
     experiments = set(published.loc[published["report"].eq(report), "experiment"]) - {""}
     outcomes = reproduced.outcomes if reproduced else []
-    return Scope(report, frozenset(experiments | {outcome.experiment for outcome in outcomes}), reproduced)
+    return ReportScope(report, frozenset(experiments | {outcome.experiment for outcome in outcomes}), reproduced)
 
 
 def proposal_page(title: str, sections: Sequence[Section], svg: str) -> str:

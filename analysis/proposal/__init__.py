@@ -14,6 +14,7 @@ from analysis import TableError, grouped, labels, metrics, speedups
 from analysis.audit.curves import beyond_ideal
 from analysis.documents import counted
 from analysis.experiments import summary
+from analysis.experiments.summary import SummarizedPoint
 from analysis.predict import answers, calibration, reading
 from analysis.predict.answers import Question
 from analysis.proposal import facts
@@ -24,13 +25,13 @@ from analysis.study import Study
 from analysis.table import controls
 from record.schema import RunRecord
 
-Kind = Literal["weak", "strong"]
+ScalingKind = Literal["weak", "strong"]
 Records = Mapping[str, RunRecord]  # by path
 MILLION = 1e6  # images: the work of a run by default
 
 
 @dataclass(frozen=True)
-class Plan:
+class JobPlan:
     """What is applied for: runs of so many images each, or of what the rates count, and what the centre asks for."""
 
     images: float = MILLION
@@ -41,7 +42,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Row:
+class ProposedSize:
     """One size of a curve, measured or predicted. `verdict`: of its efficiency against the threshold."""
 
     nodes: int
@@ -71,12 +72,12 @@ class SupportedCurve:
     """A scaling curve with its rows: measured sizes in order, then predicted ones."""
 
     experiment: str
-    kind: Kind
+    kind: ScalingKind
     model: str
     series: str
     unit: str  # of its rates
     node: Node
-    rows: list[Row]
+    rows: list[ProposedSize]
     supported: int | None  # the largest number of nodes up to which every size meets the threshold
     remarks: list[str] = field(default_factory=list)
     contradicted: str = ""  # how the audit contradicts it; "": it does not
@@ -87,7 +88,7 @@ class SupportedCurve:
         return ", ".join(filter(None, (self.model, self.series)))
 
     @property
-    def measured(self) -> list[Row]:
+    def measured(self) -> list[ProposedSize]:
         """Return the rows that were measured."""
         return [row for row in self.rows if not row.predicted]
 
@@ -96,7 +97,7 @@ class SupportedCurve:
 class Proposal:
     """The content of a proposal."""
 
-    plan: Plan
+    plan: JobPlan
     curves: list[SupportedCurve]
     planned: str  # the size of the planned jobs beside the measured ones
     code: dict[str, str]  # as from `facts`
@@ -104,12 +105,12 @@ class Proposal:
     caveats: list[str]
     notes: list[str]
 
-    def curves_in(self, kind: Kind) -> list[SupportedCurve]:
+    def curves_in(self, kind: ScalingKind) -> list[SupportedCurve]:
         """Return the curves of weak or of strong scaling."""
         return [curve for curve in self.curves if curve.kind == kind]
 
 
-def proposal(study: Study, experiments: Sequence[str], plan: Plan, models: Sequence[str] = ()) -> Proposal:
+def proposal(study: Study, experiments: Sequence[str], plan: JobPlan, models: Sequence[str] = ()) -> Proposal:
     """Return the proposal from the records of some experiments.
 
     Raises TableError where no experiment has a curve over several nodes.
@@ -144,7 +145,7 @@ def _planned(curves: Sequence[SupportedCurve], to: Sequence[int]) -> str:
 
 
 def _curves(
-    rows: pd.DataFrame, records: Records, plan: Plan, learned: calibration.PublishedCurves
+    rows: pd.DataFrame, records: Records, plan: JobPlan, learned: calibration.PublishedCurves
 ) -> list[SupportedCurve]:
     measured = rows[rows["kind"].eq("measured")]
     if measured.empty:
@@ -161,8 +162,8 @@ def _curves(
 
 
 def _curve(
-    points: Sequence[summary.Point], measured: pd.DataFrame, records: Records, predictable: reading.Curve | None,
-    plan: Plan, learned: calibration.PublishedCurves,
+    points: Sequence[SummarizedPoint], measured: pd.DataFrame, records: Records, predictable: reading.Curve | None,
+    plan: JobPlan, learned: calibration.PublishedCurves,
 ) -> SupportedCurve:  # fmt: skip
     points = sorted(points, key=lambda point: point.runs["ranks"].iloc[0])
     verdicts = _verdicts(points, plan.threshold)
@@ -175,7 +176,7 @@ def _curve(
     strong = metrics.shared_batch([row.ranks for row in rows], batches) == "global_batch"
     series = points[0].series if len({point.series for point in points}) == 1 else ""
     series = ", ".join(filter(None, (series, f"global batch {batches[0]}" if strong and rows[0].batch else "")))
-    kind: Kind = "strong" if strong else "weak"
+    kind: ScalingKind = "strong" if strong else "weak"
     supported, remarks = _supported(rows), list[str]()
     if predictable:
         predicted, remarks = _predicted(predictable, rows, plan, learned)
@@ -186,14 +187,14 @@ def _curve(
     )  # fmt: skip
 
 
-def _contradiction(points: Sequence[summary.Point], measured: pd.DataFrame) -> str:
+def _contradiction(points: Sequence[SummarizedPoint], measured: pd.DataFrame) -> str:
     """Return how the audit contradicts the speedups of a curve; "" if it does not."""
     paths = {path for point in points for path in point.runs["record"]}
     serious = [f for f in beyond_ideal(measured[measured["record"].isin(paths)]) if f.severity == "serious"]
     return f"{serious[0].stated}, {serious[0].follows}" if serious else ""
 
 
-def _gains(points: Sequence[summary.Point]) -> list[tuple[Number | None, float]]:
+def _gains(points: Sequence[SummarizedPoint]) -> list[tuple[Number | None, float]]:
     """Return the rate of each point over that of the point before it, and the ranks over those of that; first none."""
     gains: list[tuple[Number | None, float]] = [(None, math.nan)]
     for before, point in itertools.pairwise(points):
@@ -202,11 +203,11 @@ def _gains(points: Sequence[summary.Point]) -> list[tuple[Number | None, float]]
     return gains
 
 
-def _is_valid(point: summary.Point) -> bool:
+def _is_valid(point: SummarizedPoint) -> bool:
     return bool(controls.why_invalid(point.runs).eq("").all())
 
 
-def _verdicts(points: Sequence[summary.Point], threshold: float) -> list[str]:
+def _verdicts(points: Sequence[SummarizedPoint], threshold: float) -> list[str]:
     """Return whether each efficiency meets the threshold, as text; all together are wrong at most 5 times in 100."""
     efficiencies = [point.numbers.get("efficiency_throughput", unknown()) for point in points[1:]]
     judged = judge_all(efficiencies, Bounds(low=threshold))
@@ -222,9 +223,9 @@ def _verdict_name(verdict: Verdict) -> str:
 
 
 def _measured(
-    point: summary.Point, verdict: str, gain: tuple[Number | None, float], records: Records, measured: pd.DataFrame,
-    plan: Plan,
-) -> Row:  # fmt: skip
+    point: SummarizedPoint, verdict: str, gain: tuple[Number | None, float], records: Records, measured: pd.DataFrame,
+    plan: JobPlan,
+) -> ProposedSize:  # fmt: skip
     first, rate = point.runs.iloc[0], point.numbers["images_per_s"]
     speedup, efficiency = (
         exact(1.0) if verdict == "base of the curve" else point.numbers.get(f"{name}_throughput", unknown())
@@ -237,14 +238,14 @@ def _measured(
     batch = int(first["batch_per_rank"]) if has_batch else None
     alike = measured["series"].eq(first["series"]) & measured["ranks"].eq(ranks) & measured["quantity"].eq("job_s")
     times = measured.loc[alike, "value"].tolist()
-    return Row(
+    return ProposedSize(
         nodes, ranks, batch, rate, speedup, efficiency, verdict, counts,
         _hours(rate, plan, labels.rate_unit(point.runs)), *gain, statistics.median(times) if times else math.nan,
         max(rank.peak_memory_bytes for run in runs for rank in run.ranks), _is_valid(point),
     )  # fmt: skip
 
 
-def _hours(rate: Number, plan: Plan, unit: str) -> Number:
+def _hours(rate: Number, plan: JobPlan, unit: str) -> Number:
     """Return the hours that a rate takes for the work of one run."""
     hours = labels.work_and_period(unit)[1] / 3600
     value, low, high = (metrics.step_s(plan.images, end) * hours for end in (rate.value, rate.high, rate.low))
@@ -254,8 +255,8 @@ def _hours(rate: Number, plan: Plan, unit: str) -> Number:
 
 
 def _predicted(
-    curve: reading.Curve, rows: Sequence[Row], plan: Plan, learned: calibration.PublishedCurves
-) -> tuple[list[Row], list[str]]:
+    curve: reading.Curve, rows: Sequence[ProposedSize], plan: JobPlan, learned: calibration.PublishedCurves
+) -> tuple[list[ProposedSize], list[str]]:
     """Return the predicted rows beyond the points, and why others are missing."""
     largest = rows[-1]
     per_node = largest.ranks // largest.nodes
@@ -265,7 +266,7 @@ def _predicted(
     question = Question(tuple(n * per_node for n in nodes))
     answer = answers.answer(curve, question, learned.learned_for(curve))
     predicted = [
-        Row(
+        ProposedSize(
             target.ranks // per_node, target.ranks, largest.batch and round(batch),
             target.images_per_s, target.speedup, target.efficiency,
             _verdict_name(judge_at(target.efficiency, Bounds(low=plan.threshold))), "predicted",
@@ -278,7 +279,7 @@ def _predicted(
     return predicted, [f"no prediction beyond {largest.nodes} nodes: {why}" for why in reasons]
 
 
-def _supported(rows: Sequence[Row]) -> int | None:
+def _supported(rows: Sequence[ProposedSize]) -> int | None:
     """Return the largest number of nodes up to which every measured size meets the threshold; None without any."""
     supported = None
     for row in rows:

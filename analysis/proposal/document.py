@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from analysis import labels
 from analysis.documents import csv_text, markdown_table
-from analysis.proposal import Plan, Proposal, Row, SupportedCurve, sentence
+from analysis.proposal import JobPlan, Proposal, ProposedSize, SupportedCurve, sentence
 from analysis.stats import Number
 
 FIGURE = "proposal-scaling"
@@ -72,7 +72,9 @@ def _filled(rows: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     return [{name: row[name] for name in names} for row in rows]
 
 
-def _cells(curve: SupportedCurve, row: Row, threshold: float, curves: Sequence[SupportedCurve]) -> dict[str, str]:
+def _cells(
+    curve: SupportedCurve, row: ProposedSize, threshold: float, curves: Sequence[SupportedCurve]
+) -> dict[str, str]:
     alike = len({other.unit for other in curves}) == 1
     return {
         "model": curve.name,
@@ -86,11 +88,11 @@ def _cells(curve: SupportedCurve, row: Row, threshold: float, curves: Sequence[S
     }
 
 
-def _size(curve: SupportedCurve, row: Row) -> dict[str, str]:
+def _size(curve: SupportedCurve, row: ProposedSize) -> dict[str, str]:
     return {"model": curve.name, "scaling": curve.kind, "nodes": str(row.nodes)}
 
 
-def _needs(curve: SupportedCurve, row: Row) -> dict[str, str]:
+def _needs(curve: SupportedCurve, row: ProposedSize) -> dict[str, str]:
     return {
         "cores": f"{row.nodes * curve.node.cores:g}",
         "GPUs": str(row.nodes * curve.node.gpus or ""),
@@ -101,7 +103,7 @@ def _needs(curve: SupportedCurve, row: Row) -> dict[str, str]:
     }
 
 
-def _cost(curve: SupportedCurve, row: Row, plan: Plan) -> dict[str, str]:
+def _cost(curve: SupportedCurve, row: ProposedSize, plan: JobPlan) -> dict[str, str]:
     in_a_node = {"node": 1.0, "core": curve.node.cores} | ({"GPU": curve.node.gpus} if curve.node.gpus else {})
     hours = {name: row.node_hours.scaled(number) for name, number in in_a_node.items()}
     totals = {name: number.scaled(plan.runs) for name, number in hours.items()} if plan.runs > 1 else {}
@@ -122,7 +124,7 @@ def table(content: Proposal) -> str:
     return csv_text(pd.DataFrame([_plain(curve, row, content.plan) for curve in content.curves for row in curve.rows]))
 
 
-def _plain(curve: SupportedCurve, row: Row, plan: Plan) -> dict[str, object]:
+def _plain(curve: SupportedCurve, row: ProposedSize, plan: JobPlan) -> dict[str, object]:
     node = curve.node
     numbers = {"rate": row.rate, "speedup": row.speedup, "gain": row.gain, "efficiency": row.efficiency}
     numbers |= {"hours": row.hours, "node_hours": row.node_hours}

@@ -143,7 +143,7 @@ def with_noise(number: Number, runs: Sequence[tuple[Noise | None, float]]) -> Nu
     return Number(number.value, ends, number.n, "between launches")
 
 
-Points = Sequence[tuple[float, float]]  # x and value
+Pairs = Sequence[tuple[float, float]]  # x and value
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Trend:
         return student(level + self.slope.value * distance, error, self.slope.degrees, self.slope.n, "about the fit")
 
 
-def trend(curves: Sequence[Points]) -> Trend:
+def trend(curves: Sequence[Pairs]) -> Trend:
     """Return the slope that several curves have in common, by least squares.
 
     For one curve it is the line of ordinary regression. Student's t, with points - curves - 1 degrees; without any the

@@ -16,7 +16,7 @@ from analysis import PUBLISHED, TableError
 from analysis.documents import counted
 from analysis.table import controls, schema
 from analysis.table.identity import identify
-from analysis.table.runs import Measured, Notice, Run, tabulate
+from analysis.table.runs import Measured, Notice, TabulatedRun, tabulate
 from common import affinity
 from record import clock
 from record import schema as record
@@ -40,7 +40,7 @@ def published(folder: Path = PUBLISHED) -> pd.DataFrame:
     return schema.check(pd.concat(parts, ignore_index=True), str(folder))
 
 
-class Records(Mapping[str, RunRecord]):
+class RecordsByPath(Mapping[str, RunRecord]):
     """All records that can be read, by path, also those that are not in the table; a record is read when asked for."""
 
     def __init__(self, paths: Sequence[str] = (), decoded: Mapping[str, RunRecord] | None = None) -> None:
@@ -68,15 +68,15 @@ class Records(Mapping[str, RunRecord]):
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalTable:
     """Local records: the tidy table of their measurements, notices of omissions from it, and the records."""
 
     table: pd.DataFrame
     notices: list[Notice] = field(default_factory=list)
-    records: Records = field(default_factory=Records)
+    records: RecordsByPath = field(default_factory=RecordsByPath)
 
 
-def local(*sources: Path, every_generation: bool = False, all_rounds: bool = False) -> Local:
+def local(*sources: Path, every_generation: bool = False, all_rounds: bool = False) -> LocalTable:
     """Load the complete records in `sources` (results folders, record files) as a tidy table.
 
     Only the newest generations count, unless `every_generation`, as a history needs them; and only rounds that others
@@ -93,7 +93,7 @@ def local(*sources: Path, every_generation: bool = False, all_rounds: bool = Fal
     decoded: dict[str, RunRecord] = {}
     read = _read_all([*map(str, paths)], all_rounds, decoded)
     contents, is_record = zip(*read, strict=True) if paths else ((), ())
-    runs = [content for content in contents if isinstance(content, Run)]
+    runs = [content for content in contents if isinstance(content, TabulatedRun)]
     notices = [content if isinstance(content, Notice) else content.notice for content in contents]
     newest = _newest(runs)
     doubts = clock.doubts(run.launch for run in newest if run.launch)
@@ -103,11 +103,11 @@ def local(*sources: Path, every_generation: bool = False, all_rounds: bool = Fal
     ]
     used = [r for r in (runs if every_generation else newest) if not (r.launch and r.launch.series in doubts)]
     points = [point for run in used for point in run.points]
-    records = Records([*itertools.compress(map(str, paths), is_record)], decoded)
-    return Local(controls.attach(_tidy(points)), _settled([n for n in notices if n], runs), records)
+    records = RecordsByPath([*itertools.compress(map(str, paths), is_record)], decoded)
+    return LocalTable(controls.attach(_tidy(points)), _settled([n for n in notices if n], runs), records)
 
 
-def _settled(notices: list[Notice], runs: list[Run]) -> list[Notice]:
+def _settled(notices: list[Notice], runs: list[TabulatedRun]) -> list[Notice]:
     """Return the notices, one a folder of an experiment for all failures of runs that were complete later."""
     complete = {run.key[:4]: run.generation for run in _newest(runs) if not run.notice}
     settled = [n for n in notices if n.key and not n.rounds and n.key[4] < complete.get(n.key[:4], -1)]
@@ -119,14 +119,16 @@ def _settled(notices: list[Notice], runs: list[Run]) -> list[Notice]:
     return [notice for notice in notices if notice not in settled] + lines
 
 
-def _newest(runs: list[Run]) -> list[Run]:
-    newest: dict[tuple[str, str, str, int, int], Run] = {}
+def _newest(runs: list[TabulatedRun]) -> list[TabulatedRun]:
+    newest: dict[tuple[str, str, str, int, int], TabulatedRun] = {}
     for run in runs:
         newest[run.key] = max(newest.get(run.key, run), run, key=lambda candidate: candidate.generation)
     return [*newest.values()]
 
 
-def _read(path: str, all_rounds: bool, decoded: dict[str, RunRecord] | None = None) -> tuple[Run | Notice, bool]:
+def _read(
+    path: str, all_rounds: bool, decoded: dict[str, RunRecord] | None = None
+) -> tuple[TabulatedRun | Notice, bool]:
     """Return the content of a file for the table, and whether it is a record, which is added to `decoded`."""
     try:
         run = record.loads(record.read(path), path)
@@ -137,7 +139,9 @@ def _read(path: str, all_rounds: bool, decoded: dict[str, RunRecord] | None = No
         return Notice(False, name := record.path_text(path), str(error).removeprefix(f"{name}: ")), False
 
 
-def _read_all(paths: list[str], all_rounds: bool, decoded: dict[str, RunRecord]) -> list[tuple[Run | Notice, bool]]:
+def _read_all(
+    paths: list[str], all_rounds: bool, decoded: dict[str, RunRecord]
+) -> list[tuple[TabulatedRun | Notice, bool]]:
     """Return what `_read` does of each file; records are added to `decoded` if one process reads them."""
     workers = len(affinity.usable_cores())
     if workers == 1 or not any(size > FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):

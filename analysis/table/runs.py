@@ -30,7 +30,7 @@ _EPOCH_QUANTITIES = (
 _LAUNCHED = records.PHASES[: records.PHASES.index("warm_up")]  # phases that occur once, before the second step
 
 
-class Value(NamedTuple):
+class RunValue(NamedTuple):
     """One number of a run, with its location in the run."""
 
     quantity: str
@@ -47,10 +47,10 @@ class Measured(NamedTuple):
 
     facts: Facts
     cells: tuple[Any, ...]  # shared by all its values, one of each column of the table
-    values: dict[str, tuple[Any, ...]]  # used fields of Value, as columns: these pass quickly between processes
+    values: dict[str, tuple[Any, ...]]  # used fields of RunValue, as columns: these pass quickly between processes
 
 
-class Run(NamedTuple):
+class TabulatedRun(NamedTuple):
     """One record for the table: one point, or each arm of a launch in rounds."""
 
     key: tuple[str, str, str, int, int]  # the newest generation of each key counts
@@ -69,7 +69,9 @@ class Notice:
     reason: str
     rounds: int = 0  # whole rounds that a failed launch had measured: they count
     settled: int = 0  # of a folder: how many launches failed whose runs are complete since
-    key: tuple[str, str, str, int, int] | None = field(default=None, compare=False)  # of a failed run: as of Run
+    key: tuple[str, str, str, int, int] | None = field(
+        default=None, compare=False
+    )  # of a failed run: as of TabulatedRun
     unconfirmed: bool = False  # the numbers of a user's program, which the clock does not confirm; path: the experiment
 
     def __str__(self) -> str:
@@ -78,7 +80,7 @@ class Notice:
         return f"{self.path}: {self.reason}{rounds}"
 
 
-def tabulate(run: RunRecord, path: str, all_rounds: bool = False) -> Run | Notice:
+def tabulate(run: RunRecord, path: str, all_rounds: bool = False) -> TabulatedRun | Notice:
     """Return the run in the record from the file `path`, or a notice of why it is left out.
 
     all_rounds: also those that do not count, because others disturbed them.
@@ -98,7 +100,7 @@ def tabulate(run: RunRecord, path: str, all_rounds: bool = False) -> Run | Notic
         return Notice(False, path, f"impossible: {', '.join(wrong)}")
     if notice:
         notice = replace(notice, rounds=points[0].values["quantity"].count("images_per_s"))
-    return Run(_key(run), run.generation, points, notice, clock.program_launch(run))
+    return TabulatedRun(_key(run), run.generation, points, notice, clock.program_launch(run))
 
 
 def has_timeline(run: RunRecord) -> bool:
@@ -129,7 +131,7 @@ def _points(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
         yield _measured(run, machine, _columns(run, path, machine), _values(run))
 
 
-def _measured(run: RunRecord, machine: str, columns: Mapping[str, Any], values: Iterable[Value]) -> Measured:
+def _measured(run: RunRecord, machine: str, columns: Mapping[str, Any], values: Iterable[RunValue]) -> Measured:
     content = (run.experiment, machine, run.config, run.swept, run.arm, run.arm_keys)
     facts = _facts(msgspec.json.encode(content))
     return Measured(facts, tuple(map(columns.get, schema.LOCAL_NAMES)), _in_columns(values))
@@ -156,13 +158,13 @@ def _arms(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
         if stated["name"] in run.arms_left_out or (reading and not stated["reads"]):
             continue
         disturbances = selection.disturbances.items()
-        values = [Value("disturbance_fraction", d, round=number) for number, d in disturbances if d is not None]
-        values += [Value("disturbance_bound_fraction", selection.bound)] if math.isfinite(selection.bound) else []
+        values = [RunValue("disturbance_fraction", d, round=number) for number, d in disturbances if d is not None]
+        values += [RunValue("disturbance_bound_fraction", selection.bound)] if math.isfinite(selection.bound) else []
         for number, rates in ((number, rates) for number, rates in whole.items() if index in rates):
-            values.append(Value("images_per_s", rates[index], round=number))
-            values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[index], arm.ranks), round=number))
-            values += [Value(name, value, round=number) for name, value in joules.get((number, index), {}).items()]
-        values += starmap(Value, hardware.throughput_bounds(run, index).items())
+            values.append(RunValue("images_per_s", rates[index], round=number))
+            values.append(RunValue("images_per_s_per_rank", metrics.per_rank(rates[index], arm.ranks), round=number))
+            values += [RunValue(name, value, round=number) for name, value in joules.get((number, index), {}).items()]
+        values += starmap(RunValue, hardware.throughput_bounds(run, index).items())
         point = _alone(run, index)
         if index == _full_size_arm(run):
             values += _job(point, metrics.rate(1.0, statistics.fmean(1.0 / rates[index] for rates in whole.values())))
@@ -185,7 +187,7 @@ def _full_size_arm(run: RunRecord) -> int | None:
     return next((i for i in largest if "nodes" in arms[i]["swept"] and arms[i]["role"] == "point"), None)
 
 
-def _job(point: RunRecord, images_per_s: float) -> Iterator[Value]:
+def _job(point: RunRecord, images_per_s: float) -> Iterator[RunValue]:
     """Yield the times of a job of the largest point of a curve, from its launch in rounds, without its other arms.
 
     Until the first step both do the same. Then follow as many steps as in launches of single points, at the rate in
@@ -197,15 +199,15 @@ def _job(point: RunRecord, images_per_s: float) -> Iterator[Value]:
     phases_s = {name: slowest.phases_s[name] for name in _LAUNCHED}
     phases_s |= {"warm_up": measure["warm_up_steps"] * step_s, "timed": measure["timed_steps"] * step_s}
     phases_s |= {"exit": slowest.phases_s.get("exit", 0.0)}
-    yield Value("wall_s", sum(phases_s[name] for name in records.WALL_PHASES))
-    yield Value("job_s", sum(phases_s.values()))
-    yield Value("images", images * (1 + measure["warm_up_steps"] + measure["timed_steps"]))
-    yield Value("steps_per_rank", measure["timed_steps"])
+    yield RunValue("wall_s", sum(phases_s[name] for name in records.WALL_PHASES))
+    yield RunValue("job_s", sum(phases_s.values()))
+    yield RunValue("images", images * (1 + measure["warm_up_steps"] + measure["timed_steps"]))
+    yield RunValue("steps_per_rank", measure["timed_steps"])
     yield from _phases(phases_s)
 
 
-def _phases(phases_s: Mapping[str, float]) -> Iterator[Value]:
-    return (Value(sys.intern(f"phase_{name}_s"), seconds) for name, seconds in phases_s.items())
+def _phases(phases_s: Mapping[str, float]) -> Iterator[RunValue]:
+    return (RunValue(sys.intern(f"phase_{name}_s"), seconds) for name, seconds in phases_s.items())
 
 
 def _alone(run: RunRecord, index: int) -> RunRecord:
@@ -334,7 +336,7 @@ def _program_batch(config: dict[str, Any], scaling: str | None) -> dict[str, Any
     return {"batch_per_rank": 1, "global_batch": ranks} if scaling == "weak" else {"global_batch": 1}
 
 
-def _values(run: RunRecord) -> Iterator[Value]:
+def _values(run: RunRecord) -> Iterator[RunValue]:
     """Yield the numbers of a complete record. Phases are of the rank with the longest wall time: they add up."""
     if run.printed:
         yield from _program_values(run, run.printed.value)
@@ -348,50 +350,50 @@ def _values(run: RunRecord) -> Iterator[Value]:
         yield from _allreduces(run)
     else:
         yield from _training(run, slowest)
-        yield Value("wall_s", max(wall))
-    yield Value("job_s", run.job_s)
-    yield Value("peak_memory_bytes", max(rank.peak_memory_bytes for rank in run.ranks))
+        yield RunValue("wall_s", max(wall))
+    yield RunValue("job_s", run.job_s)
+    yield RunValue("peak_memory_bytes", max(rank.peak_memory_bytes for rank in run.ranks))
     yield from _phases(slowest.phases_s)
 
 
-def _program_values(run: RunRecord, rate: float) -> Iterator[Value]:
+def _program_values(run: RunRecord, rate: float) -> Iterator[RunValue]:
     """Yield the numbers of a user's program: the rate that it printed, and its times as measured from outside."""
-    yield Value("images_per_s", rate)
-    yield Value("images_per_s_per_rank", metrics.per_rank(rate, run.workers))
-    yield Value("job_s", run.job_s)
-    yield Value("peak_memory_bytes", run.ranks[0].peak_memory_bytes)
+    yield RunValue("images_per_s", rate)
+    yield RunValue("images_per_s_per_rank", metrics.per_rank(rate, run.workers))
+    yield RunValue("job_s", run.job_s)
+    yield RunValue("peak_memory_bytes", run.ranks[0].peak_memory_bytes)
     yield from _phases(run.ranks[0].phases_s)
 
 
-def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
+def _training(run: RunRecord, slowest: Rank) -> Iterator[RunValue]:
     steps = len(slowest.step_times_s)
     timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
     images_per_s = metrics.throughput(run.config["global_batch"], steps, timed_s)
-    yield Value("images_per_s", images_per_s)
-    yield Value("images_per_s_per_rank", metrics.per_rank(images_per_s, run.workers))
-    yield Value("images", run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps))
-    yield from starmap(Value, (hardware.throughput_bounds(run) | hardware.energy(run)).items())
-    yield Value("steps_per_rank", steps)
+    yield RunValue("images_per_s", images_per_s)
+    yield RunValue("images_per_s_per_rank", metrics.per_rank(images_per_s, run.workers))
+    yield RunValue("images", run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps))
+    yield from starmap(RunValue, (hardware.throughput_bounds(run) | hardware.energy(run)).items())
+    yield RunValue("steps_per_rank", steps)
     for epoch in run.epochs:
-        yield Value("epoch_s", epoch.duration_s, epoch.epoch)
+        yield RunValue("epoch_s", epoch.duration_s, epoch.epoch)
         for name in _EPOCH_QUANTITIES:
             if (value := getattr(epoch, name)) is not None:
-                yield Value(name, value, epoch.epoch)
+                yield RunValue(name, value, epoch.epoch)
     if run.epochs:  # the use of cores in a job of timed steps shows little about training: only its record has it
         yield from _usage(run)
     if run.config["dataset"]["name"] != "synthetic" and not run.epochs:  # random images have nothing to learn
         for step, loss in enumerate(run.losses, 2 + len(slowest.warm_up_step_times_s)):
-            yield Value("step_loss", loss, step=step)
+            yield RunValue("step_loss", loss, step=step)
 
 
-def _usage(run: RunRecord) -> Iterator[Value]:
+def _usage(run: RunRecord) -> Iterator[RunValue]:
     for second in summary.usage_by_second(run.ranks):
         for name in ("cpu_use_fraction", "memory_bytes", "gpu_use_fraction", "gpu_memory_bytes"):
             if (value := getattr(second, name)) is not None:
-                yield Value(name, value, time_s=second.time_s)
+                yield RunValue(name, value, time_s=second.time_s)
 
 
-def _allreduces(run: RunRecord) -> Iterator[Value]:
+def _allreduces(run: RunRecord) -> Iterator[RunValue]:
     """Yield the median time of each message size and round, on the slowest rank, and the rates of the bounds.
 
     The slowest receiver of a stream counts, and the slowest copy: an allreduce waits for it.
@@ -399,16 +401,16 @@ def _allreduces(run: RunRecord) -> Iterator[Value]:
     for entries in zip(*(rank.allreduces for rank in run.ranks), strict=True):
         times = [max(rank_times) for rank_times in zip(*(entry.times_s for entry in entries), strict=True)]
         size, number = entries[0].message_bytes, entries[0].round
-        yield Value("allreduce_s", statistics.median(times), message_bytes=size, round=number)
+        yield RunValue("allreduce_s", statistics.median(times), message_bytes=size, round=number)
     rates: dict[str, list[float]] = defaultdict(list)
     for transfer in (transfer for rank in run.ranks for transfer in rank.transfers):
         rates[transfer.what].append(metrics.bandwidth(transfer.transferred_bytes, transfer.time_s))
     for name, received in rates.items():
-        yield Value(f"{name}_bytes_per_s", min(received))
+        yield RunValue(f"{name}_bytes_per_s", min(received))
 
 
-def _in_columns(values: Iterable[Value]) -> dict[str, tuple[Any, ...]]:
-    columns = zip(Value._fields, zip(*values, strict=True), strict=True)
+def _in_columns(values: Iterable[RunValue]) -> dict[str, tuple[Any, ...]]:
+    columns = zip(RunValue._fields, zip(*values, strict=True), strict=True)
     return {name: cells for name, cells in columns if cells.count(None) < len(cells)}
 
 

@@ -23,7 +23,7 @@ from record import schema as record
 from record.schema import PHASES, Rank, RunRecord, StepAt
 
 
-class Phase(NamedTuple):
+class PhaseTimes(NamedTuple):
     """A phase of the job, on one rank."""
 
     name: str
@@ -31,7 +31,7 @@ class Phase(NamedTuple):
     end_s: float
 
 
-class Operation(NamedTuple):
+class ProfiledOperation(NamedTuple):
     """An operation of TensorFlow, or of a library that it calls."""
 
     thread: str
@@ -45,10 +45,10 @@ class RankTimes:
     """The times of one rank, in seconds since the epoch by the clock of rank 0's host."""
 
     rank: Rank
-    phases: list[Phase]
+    phases: list[PhaseTimes]
     steps: list[StepAt]
     profiled_at: float
-    operations: list[Operation]
+    operations: list[ProfiledOperation]
     clock_error_s: float | None  # at most; None: not known, its own clock was taken
 
 
@@ -96,7 +96,7 @@ def _content(path: Path, run: RunRecord) -> bytes:
 
 class _Profile(msgspec.Struct):
     began_at: float
-    operations: list[Operation]
+    operations: list[ProfiledOperation]
 
 
 def _rank_times(rank: Rank, folder: Path, run: RunRecord) -> RankTimes:
@@ -118,11 +118,11 @@ def _rank_times(rank: Rank, folder: Path, run: RunRecord) -> RankTimes:
     )
 
 
-def _phases(rank: Rank, began_s: float) -> Iterator[Phase]:
+def _phases(rank: Rank, began_s: float) -> Iterator[PhaseTimes]:
     """Yield the phases of a rank; began_s: when its process began, the end of the first one."""
     at = began_s - rank.phases_s.get("start", 0.0)
     for name in (name for name in PHASES if name in rank.phases_s):
-        yield Phase(name, at, at + rank.phases_s[name])
+        yield PhaseTimes(name, at, at + rank.phases_s[name])
         at += rank.phases_s[name]
 
 
@@ -131,7 +131,7 @@ def _moved(step: StepAt, by_s: float) -> StepAt:
     return replace(step, begun_at=step.begun_at + by_s, computed_at=computed_at, ended_at=step.ended_at + by_s)
 
 
-Kind = Literal["negotiation", "operation", "queue", "copy", "wire"]
+SpanKind = Literal["negotiation", "operation", "queue", "copy", "wire"]
 
 _START = "start_time_since_epoch_in_micros"
 _QUEUE = ("QUEUE", "WAIT_FOR_DATA", "WAIT_FOR_OTHER_TENSOR_DATA")
@@ -146,7 +146,7 @@ class Span:
     name: str  # as Horovod calls it
     begin_s: float
     end_s: float
-    kind: Kind
+    kind: SpanKind
 
 
 @dataclass(frozen=True)
@@ -199,14 +199,14 @@ def horovod_timeline(events: list[dict[str, Any]]) -> HorovodTimeline:
     return result
 
 
-def _kind(name: str, depth: int) -> Kind:
+def _kind(name: str, depth: int) -> SpanKind:
     """Return the kind of a state; depth: 0 for one that contains others, as ALLREDUCE contains GLOO_ALLREDUCE."""
     if depth == 0:
         return "negotiation" if name.startswith("NEGOTIATE_") else "operation"
     return "queue" if name in _QUEUE else "copy" if name.startswith(_COPY) else "wire"
 
 
-Times = list[tuple[float, float]]  # begin and end of each, apart from each other, ascending
+TimeRanges = list[tuple[float, float]]  # begin and end of each, apart from each other, ascending
 
 # The parts of a step, and their labels.
 PARTS = {
@@ -232,12 +232,12 @@ class StepPart:
     overlapped_s: float = 0.0
 
 
-Steps = Sequence[dict[str, StepPart]]  # the parts of each timed step
+TimedSteps = Sequence[dict[str, StepPart]]  # the parts of each timed step
 
 
-def union(times: Iterable[tuple[float, float]]) -> Times:
+def union(times: Iterable[tuple[float, float]]) -> TimeRanges:
     """Return when any of these is under way."""
-    merged: Times = []
+    merged: TimeRanges = []
     for begin, end in sorted(times):
         if merged and begin <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(merged[-1][1], end))
@@ -246,9 +246,9 @@ def union(times: Iterable[tuple[float, float]]) -> Times:
     return merged
 
 
-def without(times: Times, others: Times) -> Times:
+def without(times: TimeRanges, others: TimeRanges) -> TimeRanges:
     """Return when one of `times` is under way and none of `others`."""
-    remaining: Times = []
+    remaining: TimeRanges = []
     for begin, end in times:
         at = begin
         for other_begin, other_end in others:
@@ -259,7 +259,7 @@ def without(times: Times, others: Times) -> Times:
     return remaining
 
 
-def within(times: Times, begin: float, end: float) -> float:
+def within(times: TimeRanges, begin: float, end: float) -> float:
     """Return how long these are under way between two moments."""
     return sum(max(0.0, min(end, until) - max(begin, since)) for since, until in times)
 
@@ -283,7 +283,7 @@ def steps_of_rank_0(launch: TracedLaunch) -> list[dict[str, StepPart]]:
     return [step_parts(step, ready_s, launch.horovod.spans) for step, *ready_s in steps if ready_s]
 
 
-def has_part(steps: Steps, name: str) -> bool:
+def has_part(steps: TimedSteps, name: str) -> bool:
     """Return whether any step had this part."""
     return any(step[name].time_s for step in steps)
 

@@ -24,7 +24,7 @@ from analysis.timeline import (
     PARTS,
     RankTimes,
     Span,
-    Steps,
+    TimedSteps,
     TracedLaunch,
     exchange_spans,
     has_part,
@@ -149,7 +149,7 @@ def _ranks(ranks: Sequence[RankTimeline]) -> str:
     return text_table(pd.DataFrame(cells, columns=headers))
 
 
-def sentences(launch: TracedLaunch, steps: Steps) -> Iterator[str]:
+def sentences(launch: TracedLaunch, steps: TimedSteps) -> Iterator[str]:
     """Yield what follows from the tables, and how to read the times."""
     if not steps:
         yield "A GPU computes, so the time at which gradients are ready is not known, nor what overlapped."
@@ -164,7 +164,7 @@ def sentences(launch: TracedLaunch, steps: Steps) -> Iterator[str]:
     )
 
 
-def _exchange(launch: TracedLaunch, steps: Steps) -> Iterator[str]:
+def _exchange(launch: TracedLaunch, steps: TimedSteps) -> Iterator[str]:
     operation_s = [sum(step[name].time_s for name in _OPERATION) for step in steps]
     overlapped_s = [sum(step[name].overlapped_s for name in _OPERATION) for step in steps]
     whole_s = statistics.median(operation_s)

@@ -35,7 +35,7 @@ def test_a_list_that_cannot_be_used(tmp_path, text, message):
     path = tmp_path / "claims.toml"
     path.write_text(text)
     with pytest.raises(TableError, match=f"{path}: .*{message}"):
-        claims.read(path)
+        claims.read_claims(path)
 
 
 @pytest.mark.slow

@@ -86,6 +86,6 @@ def test_two_ranks_make_the_steps_of_one_and_the_claim_is_judged_by_it(tmp_path:
     assert agree == ["horovod", "mwms", "ps_cpu"]
     assert output.count("other steps: differ") == 1
     assert "Does averaging gradients lose precision? no" in output
-    [claim] = [claim for claim in claims.read() if claim.id == "004-averaging-loses-precision"]
+    [claim] = [claim for claim in claims.read_claims() if claim.id == "004-averaging-loses-precision"]
     [judged] = claims.judge([claim], Study(tmp_path))
     assert judged.verdict == "contradicted"

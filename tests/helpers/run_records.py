@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.study import Study
-from analysis.table.runs import Notice, Run, tabulate
+from analysis.table.runs import Notice, TabulatedRun, tabulate
 from record import clock, recorded_config, summary
 from record import rounds as in_rounds
 from record import run_files as files
@@ -311,7 +311,7 @@ def save_unchanged(run: RunRecord, results: Path) -> Path:
     return path
 
 
-def tabulate_file(path: Path) -> Run | Notice:
+def tabulate_file(path: Path) -> TabulatedRun | Notice:
     """Return the entry in the table of the record at `path`."""
     return tabulate(record.load(path), str(path))
 

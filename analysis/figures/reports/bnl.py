@@ -12,8 +12,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis import labels
-from analysis.figures import Entry, Points, plots
-from analysis.figures.plots import Line
+from analysis.figures import FigureData, FigureEntry, plots
+from analysis.figures.plots import DrawnLine
 
 EXPERIMENT = "strategies"
 
@@ -24,7 +24,7 @@ def split_strategies(local: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return local[~is_strategy], local[is_strategy]
 
 
-def strategy_lines(rows: pd.DataFrame, value: str, colours: Sequence[str]) -> list[Line]:
+def strategy_lines(rows: pd.DataFrame, value: str, colours: Sequence[str]) -> list[DrawnLine]:
     """Return a line for each model and strategy, in these colours in turn, which the figure has for nothing else.
 
     rows: the local rows of the strategies. value: as for `plots.local_lines`; the base of a ratio is left out.
@@ -40,7 +40,7 @@ def strategy_lines(rows: pd.DataFrame, value: str, colours: Sequence[str]) -> li
 _FREE = (plots.BLACK, plots.BLUE, plots.GREEN, plots.SKY, plots.INDIGO, plots.OLIVE)
 
 
-def _throughput(points: Points) -> Figure:
+def _throughput(points: FigureData) -> Figure:
     experiment, strategies = split_strategies(points.local)
     fig, (axes,) = plots.canvas(height_mm=76)
     largest = int(points.published["value"].max())
@@ -56,7 +56,7 @@ def _throughput(points: Points) -> Figure:
 
 
 FIGURES = [
-    Entry(
+    FigureEntry(
         "002-throughput",
         _throughput,
         {"report": "002", "quantity": "largest_ranks"},

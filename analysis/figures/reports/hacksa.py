@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from analysis import explain, labels, metrics, speedups
 from analysis.explain import runs
-from analysis.figures import Entry, Points, plots
-from analysis.figures.plots import Line
+from analysis.figures import FigureData, FigureEntry, plots
+from analysis.figures.plots import DrawnLine
 
 _QUANTITIES = ("wall_s", "images_per_s_per_rank")
 _GPUS = "GPUs (local: ranks)"
@@ -26,7 +26,7 @@ def _local(model: str | tuple[str, ...]) -> dict[str, object]:
     return {"experiment": ("fixed_work", "cifar10"), "model": model}
 
 
-def _line(published: pd.DataFrame, quantity: str, value: str, template: Line) -> Line:
+def _line(published: pd.DataFrame, quantity: str, value: str, template: DrawnLine) -> DrawnLine:
     """Return speedups or efficiencies: GPUs x speed in parallel / in serial, or time in serial / in parallel."""
     rows = published[(published["quantity"] == quantity) & (published["value"] > 0)]
     times = quantity == "wall_s"
@@ -35,13 +35,13 @@ def _line(published: pd.DataFrame, quantity: str, value: str, template: Line) ->
     return replace(template, x=[point.size for point in curve], y=[getattr(point, value).value for point in curve])
 
 
-def _speedup(points: Points) -> Figure:
+def _speedup(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=88)
     gpus = [*points.published["ranks"], *points.local["ranks"]]
     plots.ideal(axes, gpus, label="theoretical")
     model = points.published["model"].iloc[0]
-    by_speed = Line("by speed", [], [], plots.colour(model), plots.marker(model))
-    templates = [by_speed, Line("by wall time", [], [], plots.BLACK, "*", "--")]
+    by_speed = DrawnLine("by speed", [], [], plots.colour(model), plots.marker(model))
+    templates = [by_speed, DrawnLine("by wall time", [], [], plots.BLACK, "*", "--")]
     lines = [
         _line(points.published, quantity, "speedup", template)
         for quantity, template in zip(("images_per_s_per_rank", "wall_s"), templates, strict=True)
@@ -55,7 +55,9 @@ def _speedup(points: Points) -> Figure:
     plots.logarithmic(axes, "speedup", 2)
     time = axes.twinx()
     times = points.published[points.published["quantity"] == "wall_s"]
-    plots.draw(time, [Line("training time", times["ranks"].tolist(), times["value"].tolist(), plots.GREY, "x", "-.")])
+    plots.draw(
+        time, [DrawnLine("training time", times["ranks"].tolist(), times["value"].tolist(), plots.GREY, "x", "-.")]
+    )
     plots.logarithmic(time, "training time [s]")
     time.grid(False)
     time.spines["right"].set_visible(True)
@@ -65,12 +67,12 @@ def _speedup(points: Points) -> Figure:
 _MODELS = ("vgg19", "resnet101v2", "inceptionv4")
 
 
-def _efficiency(points: Points, quantity: str, by: str, stated: float) -> Figure:
+def _efficiency(points: FigureData, quantity: str, by: str, stated: float) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=76)
     lines = []
     for model in _MODELS:
         rows = points.published[points.published["model"] == model]
-        template = Line(labels.name(model), [], [], plots.colour(model), plots.marker(model))
+        template = DrawnLine(labels.name(model), [], [], plots.colour(model), plots.marker(model))
         lines.append(_line(rows, quantity, "efficiency", template))
     plots.draw(axes, lines + plots.local_lines(points.local, by, "efficiency"))
     axes.axhline(stated, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"the report's bound, {stated:g}")
@@ -79,21 +81,21 @@ def _efficiency(points: Points, quantity: str, by: str, stated: float) -> Figure
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _at(gpus: pd.Series, values: pd.Series, template: Line) -> Line:
+def _at(gpus: pd.Series, values: pd.Series, template: DrawnLine) -> DrawnLine:
     """Return the values of some rows as a line over their GPUs."""
     return replace(template, x=gpus.tolist(), y=values[gpus.index].tolist())
 
 
-def _explained(points: Points) -> Figure:
+def _explained(points: FigureData) -> Figure:
     fig, (top, bottom) = plots.canvas(2, 1, height_mm=120)
     table, _ = runs.points(points.published, "report 000")
-    costs, shares = list[Line](), list[Line]()
+    costs, shares = list[DrawnLine](), list[DrawnLine]()
     for model in _MODELS:
         explained = explain.explain(table[table["model"] == model], model)
         rows, colour, mark = explained.points, plots.colour(model), plots.marker(model)
         gpus, cost, fits = rows["ranks"].astype(float), explained.fixed_s, ~rows["misfit"]
         label = f"{labels.name(model)}: fixed {cost.value:.1f} s ({cost.low:.1f} to {cost.high:.1f})"
-        filled, crosses = Line("", [], [], colour, mark), Line("", [], [], colour, "x", "")
+        filled, crosses = DrawnLine("", [], [], colour, mark), DrawnLine("", [], [], colour, "x", "")
         hollow = replace(filled, style=":", shared=[True] * len(gpus))
         beyond_s = rows["beyond_speed_s"]
         costs.append(_at(gpus[fits], beyond_s, replace(filled, label=label, style="")))
@@ -126,15 +128,15 @@ def _explained(points: Points) -> Figure:
 
 
 FIGURES = [
-    *(Entry(f"000-{model}", _speedup, _published(model), _local(model)) for model in _MODELS),
+    *(FigureEntry(f"000-{model}", _speedup, _published(model), _local(model)) for model in _MODELS),
     *(
-        Entry(id, partial(_efficiency, quantity=name, by=by, stated=bound), _published(_MODELS), _local(_MODELS))
+        FigureEntry(id, partial(_efficiency, quantity=name, by=by, stated=bound), _published(_MODELS), _local(_MODELS))
         for id, name, by, bound in (
             ("000-efficiency-speed", "images_per_s_per_rank", "throughput", 0.94),
             ("000-efficiency-wall-time", "wall_s", "wall time", 0.4),
         )
     ),
-    Entry(
+    FigureEntry(
         "000-explained",
         _explained,
         {"report": "000", "quantity": (*_QUANTITIES, "steps_per_rank_planned"), "kind": ("measured", "planned")},

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from analysis import labels, metrics
 from analysis.experiments import training_runs
-from analysis.figures import Entry, Points, plots
-from analysis.figures.plots import Line
+from analysis.figures import FigureData, FigureEntry, plots
+from analysis.figures.plots import DrawnLine
 
 _EPOCHS = {"fruit": 10, "caltech256": 30}
 _FINAL = ("validation_accuracy", "train_accuracy", "epochs_to_stable")
@@ -17,7 +17,7 @@ _FINAL = ("validation_accuracy", "train_accuracy", "epochs_to_stable")
 _CURVES = (("validation_accuracy", "validation", plots.BLUE, "o"), ("train_accuracy", "training", plots.ORANGE, "s"))
 
 
-def _accuracy(points: Points) -> Figure:
+def _accuracy(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=72)
     last = _EPOCHS[points.published["experiment"].iloc[0]]
     lines = []
@@ -28,7 +28,7 @@ def _accuracy(points: Points) -> Figure:
             plots.write(axes, 0.97, 0.1, f"final {name} accuracy: not printed", ha="right")
         else:
             value = final["value"].item()
-            lines.append(Line(f"{name}, printed: {value:.4f}", [last], [value], colour, marker, ""))
+            lines.append(DrawnLine(f"{name}, printed: {value:.4f}", [last], [value], colour, marker, ""))
     plots.draw(axes, lines)
     for epoch in points.published[points.published["quantity"] == "epochs_to_stable"]["value"]:
         axes.axvline(epoch, color=plots.GREY, linestyle="--", label=f"stable from epoch {epoch:g} (the report, by eye)")
@@ -40,7 +40,7 @@ def _accuracy(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local, scaling=False))
 
 
-def _gpu_use(points: Points) -> Figure:
+def _gpu_use(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=48)
     value = points.published.set_index("quantity")["value"]
     bars = [("model 2", value["job_s"], _EPOCHS["fruit"] * value["epoch_s"])]
@@ -62,14 +62,16 @@ _NAMES = {"fruit": "fruit", "caltech256": "Caltech256"}
 _COLOURS = {"T4": (plots.BLUE, "o"), "V100": (plots.RED, "s")}
 
 
-def _over_gpus(rows: pd.DataFrame, style: str = "-") -> list[Line]:
+def _over_gpus(rows: pd.DataFrame, style: str = "-") -> list[DrawnLine]:
     lines = []
     for (experiment, gpu), group in rows.groupby(["experiment", "gpu"], sort=False):
         colour, marker = _COLOURS[str(gpu)]
         name = _NAMES[str(experiment)]
         fill = ":" if experiment == "fruit" else style
         group = group.sort_values("ranks")
-        lines.append(Line(f"{name}, {gpu}", group["ranks"].tolist(), group["value"].tolist(), colour, marker, fill))
+        lines.append(
+            DrawnLine(f"{name}, {gpu}", group["ranks"].tolist(), group["value"].tolist(), colour, marker, fill)
+        )
     return lines
 
 
@@ -77,7 +79,7 @@ def _over_gpus(rows: pd.DataFrame, style: str = "-") -> list[Line]:
 _LOCAL_STYLES = {"caltech256": (plots.BLACK, 0), "fruit": (plots.GREEN, 1)}
 
 
-def _local_over_ranks(runs: pd.DataFrame, value: str, scaling: bool = True) -> list[Line]:
+def _local_over_ranks(runs: pd.DataFrame, value: str, scaling: bool = True) -> list[DrawnLine]:
     """Return local values, mean and interval over repeats; `runs` has one row a run."""
     lines = []
     for (experiment, _), group in runs.groupby(["experiment", "series"], sort=False):
@@ -88,7 +90,7 @@ def _local_over_ranks(runs: pd.DataFrame, value: str, scaling: bool = True) -> l
 
 
 def _over_ranks(
-    points: Points, rows: pd.DataFrame, local: pd.DataFrame, quantity: str, label: str,
+    points: FigureData, rows: pd.DataFrame, local: pd.DataFrame, quantity: str, label: str,
     epochs: bool = False, log: bool = False,
 ) -> Figure:  # fmt: skip
     """Draw rows of the report, and local runs with the quantity, one row a run. epochs: shared cores change none."""
@@ -110,22 +112,22 @@ def _over_ranks(
     return plots.legend(fig, labels.figure_note(points.local, scaling=not epochs))
 
 
-def _epoch_time(points: Points) -> Figure:
+def _epoch_time(points: FigureData) -> Figure:
     runs = training_runs(points.local)
     return _over_ranks(points, points.published, runs, "epoch_s", "time per epoch [s]", log=True)
 
 
-def _job_time(points: Points) -> Figure:
+def _job_time(points: FigureData) -> Figure:
     runs = points.local.rename(columns={"value": "job_s"})
     return _over_ranks(points, points.published, runs, "job_s", "job time [s]", log=True)
 
 
-def _epochs_to_stable(points: Points) -> Figure:
+def _epochs_to_stable(points: FigureData) -> Figure:
     runs = training_runs(points.local)
     return _over_ranks(points, points.published, runs, "epochs_to_stable", "epochs to stable accuracy", epochs=True)
 
 
-def _time_to_stable(points: Points) -> Figure:
+def _time_to_stable(points: FigureData) -> Figure:
     wide = points.published.pivot_table("value", ["experiment", "run", "gpu", "ranks", "kind"], "quantity")
     until_s = metrics.time_to_stable_s(wide["job_s"], wide["epochs_to_stable"], _EPOCHS["caltech256"])
     runs = training_runs(points.local)
@@ -148,26 +150,28 @@ def _local(experiment: str | tuple[str, ...], **more: object) -> dict[str, objec
 
 FIGURES = [
     *(
-        Entry(f"004-model-{nth}", _accuracy, _published(_FINAL, "measured", run=f"model {nth}"), _local(name, ranks=n))
+        FigureEntry(
+            f"004-model-{nth}", _accuracy, _published(_FINAL, "measured", run=f"model {nth}"), _local(name, ranks=n)
+        )
         for nth, (name, n) in enumerate(_MODELS, 1)
     ),
-    Entry(
+    FigureEntry(
         "004-gpu-use",
         _gpu_use,
         _published(("job_s", "epoch_s"), "measured", run="model 2"),
         _local("fruit", ranks=4),
     ),
     *(
-        Entry(id, draw, _published(name, "measured", "predicted"), _local(tuple(_NAMES), quantity=name))
+        FigureEntry(id, draw, _published(name, "measured", "predicted"), _local(tuple(_NAMES), quantity=name))
         for id, draw, name in (("004-epoch-time", _epoch_time, "epoch_s"), ("004-job-time", _job_time, "job_s"))
     ),
-    Entry(
+    FigureEntry(
         "004-epochs-to-stable",
         _epochs_to_stable,
         _published("epochs_to_stable", "measured", "predicted", "stated"),
         _local("caltech256"),
     ),
-    Entry(
+    FigureEntry(
         "004-time-to-stable",
         _time_to_stable,
         _published(("epochs_to_stable", "job_s"), "measured", "predicted", run=_TO_STABLE),

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import labels
-from analysis.figures import Entry, Points, plots
-from analysis.figures.plots import Line
+from analysis.figures import FigureData, FigureEntry, plots
+from analysis.figures.plots import DrawnLine
 
 _NODES = [1, 2, 4, 8]
 
@@ -24,16 +24,16 @@ def _local(experiment: str, device: str) -> dict[str, object]:
     return {"experiment": experiment, "device": device}
 
 
-def _points(points: Points, over: str, quantity: str = "images_per_s") -> list[Line]:
+def _points(points: FigureData, over: str, quantity: str = "images_per_s") -> list[DrawnLine]:
     """Return the stated points, unconnected: the points between them are lost."""
     rows = points.published[points.published["quantity"] == quantity]
     return [
-        Line(labels.name(m), r[over].tolist(), r["value"].tolist(), plots.colour(m), plots.marker(m), "")
+        DrawnLine(labels.name(m), r[over].tolist(), r["value"].tolist(), plots.colour(m), plots.marker(m), "")
         for m, r in rows.groupby("model")
     ]
 
 
-def _stack(points: Points) -> Figure:
+def _stack(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=62)
     axes.set(xlim=(-0.1, 10.1), ylim=(-0.2, 10.6))
     axes.axis("off")
@@ -54,7 +54,7 @@ def _stack(points: Points) -> Figure:
     return fig
 
 
-def _ranks_threads(points: Points) -> Figure:
+def _ranks_threads(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=76)
     plots.draw(axes, _points(points, "ranks_per_node") + plots.local_lines(points.local, over="ranks_per_node"))
     plots.doubling(axes, [1, 2, 4, *points.local["ranks_per_node"]], "ranks per node (the report's ranks x threads)")
@@ -66,7 +66,7 @@ def _ranks_threads(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _batches(axes: Axes, points: Points, published: list[Line]) -> None:
+def _batches(axes: Axes, points: FigureData, published: list[DrawnLine]) -> None:
     plots.draw(axes, published + plots.local_lines(points.local, over="global_batch"))
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
     axes.set_ylim(0)
@@ -74,7 +74,7 @@ def _batches(axes: Axes, points: Points, published: list[Line]) -> None:
     axes.set_ylabel("throughput [images/s]")
 
 
-def _batch_cpu(points: Points) -> Figure:
+def _batch_cpu(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=70)
     flat, chosen = (
         points.published.set_index("quantity")["value"][quantity]
@@ -89,13 +89,13 @@ def _batch_cpu(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local), columns=1)
 
 
-def _batch_gpu(points: Points) -> Figure:
+def _batch_gpu(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=70)
     _batches(axes, points, _points(points, "global_batch"))
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _weak(points: Points) -> Figure:
+def _weak(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=80)
     rate = points.published[points.published["quantity"] == "images_per_s"]
     stated = points.published[points.published["quantity"] == "speedup_throughput"].set_index("model")["value"]
@@ -128,7 +128,7 @@ def _weak(points: Points) -> Figure:
 _WEAK = ("images_per_s", "speedup_throughput")
 
 
-def _strong(points: Points, remark: str) -> Figure:
+def _strong(points: FigureData, remark: str) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=76)
     nodes = [*_NODES, *points.local["nodes"]]
     plots.ideal(axes, nodes)
@@ -143,22 +143,22 @@ def _strong(points: Points, remark: str) -> Figure:
 _STRONG_GPU = 'the report, without numbers:\nInception v3 scales best;\nResNet50 "not that linear\nafter 4 nodes"'
 
 FIGURES = [
-    Entry("001-figure-1", _stack),
-    Entry("001-figure-2", _ranks_threads, _published("2"), _local("ranks_threads", "cpu")),
-    Entry(
+    FigureEntry("001-figure-1", _stack),
+    FigureEntry("001-figure-2", _ranks_threads, _published("2"), _local("ranks_threads", "cpu")),
+    FigureEntry(
         "001-figure-3",
         _batch_cpu,
         _published("3", ("flat_from_global_batch", "best_global_batch")),
         _local("batch_sweep", "cpu"),
     ),
-    Entry("001-figure-4", _batch_gpu, _published("4"), _local("batch_sweep", "gpu")),
-    Entry("001-figure-5", _weak, _published("5", _WEAK), _local("weak_scaling", "cpu")),
-    Entry("001-figure-6", _weak, _published("6", _WEAK), _local("weak_scaling", "gpu")),
-    Entry(
+    FigureEntry("001-figure-4", _batch_gpu, _published("4"), _local("batch_sweep", "gpu")),
+    FigureEntry("001-figure-5", _weak, _published("5", _WEAK), _local("weak_scaling", "cpu")),
+    FigureEntry("001-figure-6", _weak, _published("6", _WEAK), _local("weak_scaling", "gpu")),
+    FigureEntry(
         "001-figure-7",
         partial(_strong, remark="the report states 8 nodes alone"),
         _published("7", ("speedup_throughput",)),
         _local("strong_scaling", "cpu"),
     ),
-    Entry("001-figure-8", partial(_strong, remark=_STRONG_GPU), None, _local("strong_scaling", "gpu")),
+    FigureEntry("001-figure-8", partial(_strong, remark=_STRONG_GPU), None, _local("strong_scaling", "gpu")),
 ]

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from analysis import labels, speedups
 from analysis.curves import measured
 from analysis.derived import KEY, RATIOS, ratios_of_settings
-from analysis.figures import Entry, Points, plots
-from analysis.figures.plots import Line
+from analysis.figures import FigureData, FigureEntry, plots
+from analysis.figures.plots import DrawnLine
 from analysis.figures.reports import bnl
 
 _GPUS = [1, 2, 4, 8]
@@ -32,7 +32,7 @@ _STYLES = {
 }
 
 
-def _columns(points: Points, value: str, axis_label: str) -> Figure:
+def _columns(points: FigureData, value: str, axis_label: str) -> Figure:
     """Draw four panels, a model on a GPU each, with four columns of the sheet: two batches x two kinds of data."""
     benchmarks, strategies = bnl.split_strategies(points.local)
     fig, panels = plots.canvas(2, 2, height_mm=100, sharex=True, sharey=value != "rate")
@@ -45,7 +45,7 @@ def _columns(points: Points, value: str, axis_label: str) -> Figure:
             curve = speedups.curve(speedups.points(column["ranks"].tolist(), column["value"].tolist()), "size")
             label = f"batch {batch}, {'real' if data == 'imagenet' else data}"
             sizes, values = [point.size for point in curve], [getattr(point, value).value for point in curve]
-            lines.append(Line(label, sizes, values, *style))
+            lines.append(DrawnLine(label, sizes, values, *style))
         local = plots.local_lines(benchmarks[benchmarks["model"] == model], value=value)
         local = [replace(line, colour=plots.BLACK) for line in local]
         local += bnl.strategy_lines(strategies[strategies["model"] == model], value, _FREE)
@@ -70,11 +70,11 @@ def _columns(points: Points, value: str, axis_label: str) -> Figure:
 _EIGHT = "os^vDPX*"  # markers
 
 
-def _comparison(points: Points, ratio: str, label: str, speedups: bool) -> Figure:
+def _comparison(points: FigureData, ratio: str, label: str, speedups: bool) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=82)
     ratios = ratios_of_settings(points.published, ratio, speedups)
     published = [
-        Line(", ".join(names), rows["ranks"].tolist(), rows["ratio"].tolist(), _cell_colour(names), marker)
+        DrawnLine(", ".join(names), rows["ranks"].tolist(), rows["ratio"].tolist(), _cell_colour(names), marker)
         for (names, rows), marker in zip(_by_cell(ratios, ratio), _EIGHT, strict=True)
     ]
     median = ratios["ratio"].median()
@@ -86,7 +86,7 @@ def _comparison(points: Points, ratio: str, label: str, speedups: bool) -> Figur
     return plots.legend(fig, labels.figure_note(points.local) if drawn else "")
 
 
-def _local_ratios(local: pd.DataFrame, ratio: str, speedups: bool) -> Iterator[Line]:
+def _local_ratios(local: pd.DataFrame, ratio: str, speedups: bool) -> Iterator[DrawnLine]:
     """Yield the ratios of local throughputs or speedups: a line for each strategy and other setting."""
     rows = measured(local, "images_per_s")
     for nth, (_, strategy) in enumerate(rows.groupby(list(labels.STRATEGY), dropna=False, sort=False)):
@@ -94,7 +94,7 @@ def _local_ratios(local: pd.DataFrame, ratio: str, speedups: bool) -> Iterator[L
         for names, ratios in _by_cell(ratios_of_settings(strategy, ratio, speedups), ratio):
             label = ", ".join(["local", *names, labels.n_range(ratios["n"]), *exchange])
             x, y, low, high = (ratios[name].tolist() for name in ("ranks", "ratio", "low", "high"))
-            yield Line(label, x, y, plots.BLACK, plots.nth_marker(nth), plots.nth_style(nth), low, high)
+            yield DrawnLine(label, x, y, plots.BLACK, plots.nth_marker(nth), plots.nth_style(nth), low, high)
 
 
 def _by_cell(ratios: pd.DataFrame, ratio: str) -> Iterator[tuple[list[str], pd.DataFrame]]:
@@ -128,9 +128,9 @@ _COMPARED = {
     "models": ("ratio_resnet50_to_inceptionv3", "throughput, ResNet50 / Inception v3"),
 }
 FIGURES = [
-    Entry(f"003-{id}", partial(_columns, value=value, axis_label=label), _PUBLISHED, _WITH_STRATEGIES)
+    FigureEntry(f"003-{id}", partial(_columns, value=value, axis_label=label), _PUBLISHED, _WITH_STRATEGIES)
     for id, (value, label) in _QUANTITIES.items()
 ] + [
-    Entry(f"003-{id}", partial(_comparison, ratio=ratio, label=label, speedups=id == "batch"), _PUBLISHED, _LOCAL)
+    FigureEntry(f"003-{id}", partial(_comparison, ratio=ratio, label=label, speedups=id == "batch"), _PUBLISHED, _LOCAL)
     for id, (ratio, label) in _COMPARED.items()
 ]

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.figures import Entry, Points, files, registry
+from analysis.figures import FigureData, FigureEntry, files, registry
 from tests.helpers.drawn_figures import make_study
 from tests.helpers.tidy_rows import row, table
 
@@ -38,7 +38,7 @@ def test_a_caption_says_where_local_points_come_from(results):
 
 def test_the_data_of_a_figure_are_its_rows_in_the_columns_that_have_a_value():
     published = table(row("images_per_s", 100.0, 1), row("images_per_s", 190.0, 2))
-    points = Points(published, published.iloc[:0])
+    points = FigureData(published, published.iloc[:0])
     text = files.data_text(points)
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [(record["quantity"], float(record["value"]), record["ranks"]) for record in rows] == [
@@ -52,9 +52,9 @@ def test_the_data_of_a_figure_are_its_rows_in_the_columns_that_have_a_value():
 
 def test_without_a_row_there_are_no_data(tmp_path):
     published = table(row("images_per_s", 100.0, 1))
-    empty = Points(published.iloc[:0], published.iloc[:0])
+    empty = FigureData(published.iloc[:0], published.iloc[:0])
     assert (files.data_text(empty), files.data_link(empty)) == ("", "")
-    entries = [Entry("one", lambda _: None, published={}), Entry("none", lambda _: None)]
+    entries = [FigureEntry("one", lambda _: None, published={}), FigureEntry("none", lambda _: None)]
     files.write_data(entries, make_study(empty.local, published), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["one.csv"]
 
@@ -72,7 +72,7 @@ def test_as_many_processes_draw_as_there_are_cores_left(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {4, 5, 6, 7})
     monkeypatch.setattr(files, "ProcessPoolExecutor", Pool)
     published = table(row("images_per_s", 100.0, 1))
-    entries = [Entry(id, lambda _: Figure(figsize=(3, 0.5)), published={}) for id in ("a", "b")]
+    entries = [FigureEntry(id, lambda _: Figure(figsize=(3, 0.5)), published={}) for id in ("a", "b")]
     drawn = []
     files.draw(entries, make_study(published.iloc[:0], published), tmp_path, drawn.append)
     assert drawn == ["a", "b"]

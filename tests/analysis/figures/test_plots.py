@@ -17,11 +17,11 @@ from tests.helpers.studies import strategies
 
 def test_lines_whose_markers_would_hide_each_other_are_moved_apart():
     """On an axis with two x the lines may take a quarter of the width each: 50 points of 200."""
-    first, near, far = (plots.Line("", [1.0, 2.0], [1.0, y]) for y in (0.7, 0.72, 0.68))
-    alone, control = plots.Line("", [4.0], [1.0]), plots.Line("", [2.0], [0.97])
+    first, near, far = (plots.DrawnLine("", [1.0, 2.0], [1.0, y]) for y in (0.7, 0.72, 0.68))
+    alone, control = plots.DrawnLine("", [4.0], [1.0]), plots.DrawnLine("", [2.0], [0.97])
     assert plots.offsets([first, near, far, alone, control], 200.0) == [-8.0, 0.0, 8.0, 0.0, 0.0]
     assert plots.offsets([control, first], 200.0) == [0.0, 0.0]
-    rates = [plots.Line("", [1.0], [y]) for y in (1.96, 2.14, 2.5)]  # 8 and 14 % apart
+    rates = [plots.DrawnLine("", [1.0], [y]) for y in (1.96, 2.14, 2.5)]  # 8 and 14 % apart
     assert plots.offsets(rates, 200.0) == [-4.0, 4.0, 0.0]
     many = plots.offsets([first] * 15, 200.0)
     assert many == sorted(many)
@@ -127,7 +127,7 @@ def test_a_model_has_one_colour_by_each_of_its_names_and_others_keep_theirs():
 @pytest.mark.slow
 def test_lines_stay_within_half_of_the_distance_between_two_sizes_of_a_narrow_panel():
     _, panels = plots.canvas(2, 2, sharex=True)
-    plots.draw(panels[0], [plots.Line("", [1, 2, 4, 8], [1, 1, 1, 1]) for _ in range(6)], apart=True)
+    plots.draw(panels[0], [plots.DrawnLine("", [1, 2, 4, 8], [1, 1, 1, 1]) for _ in range(6)], apart=True)
     plots.doubling(panels[0], [1, 2, 4, 8], "")
     x = sorted(x for at, x, _ in marks(panels[0]) if at in (1, 2))
     assert max(x[:6]) < min(x[6:])
@@ -154,8 +154,8 @@ def test_each_mark_of_a_published_figure_is_drawn_at_its_x(id):
 
 @pytest.mark.slow
 def test_a_published_line_is_hollow_where_it_would_hide_another_but_no_measured_one_is():
-    first, near, far = (plots.Line("", [8.0], [y]) for y in (7.4, 7.5, 4.0))
-    measured = plots.Line("", [8.0], [7.4], low=[7.3], high=[7.5])
+    first, near, far = (plots.DrawnLine("", [8.0], [y]) for y in (7.4, 7.5, 4.0))
+    measured = plots.DrawnLine("", [8.0], [7.4], low=[7.3], high=[7.5])
     _, (axes,) = plots.canvas()
     plots.draw(axes, [first, near, far, measured])
     assert [face for *_, face in marks(axes)] == [plots.BLACK, "none", plots.BLACK, plots.BLACK]

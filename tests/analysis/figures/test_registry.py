@@ -1,7 +1,18 @@
 import matplotlib as mpl
 import pytest
 
-from analysis.figures import Entry, Kind, atlas, captions, diagnosis, plots, registry, scaling, settings, training
+from analysis.figures import (
+    FigureEntry,
+    FigureKind,
+    atlas,
+    captions,
+    diagnosis,
+    plots,
+    registry,
+    scaling,
+    settings,
+    training,
+)
 from analysis.study import Study
 from record.schema import Epoch
 from tests.helpers.drawn_figures import draw, lines
@@ -43,7 +54,7 @@ def test_each_experiment_in_the_records_has_the_figures_that_fit_it(figures):
 
 def test_every_text_is_that_of_a_figure_or_of_a_kind_of_figures():
     modules = (atlas, diagnosis, scaling, settings, training)
-    kinds = [kind.key for module in modules for kind in vars(module).values() if isinstance(kind, Kind)]
+    kinds = [kind.key for module in modules for kind in vars(module).values() if isinstance(kind, FigureKind)]
     assert sorted(captions()) == sorted([*REPORTS, *kinds])
 
 
@@ -60,7 +71,7 @@ def test_a_caption_has_at_most_forty_words_and_says_what_is_in_its_figure(result
 
 
 def test_two_figures_of_one_id_are_an_error(monkeypatch):
-    twice = Entry("002-throughput", lambda points: None)
+    twice = FigureEntry("002-throughput", lambda points: None)
     monkeypatch.setattr(registry.bnl, "FIGURES", [*registry.bnl.FIGURES, twice])
     with pytest.raises(ValueError, match="002-throughput"):
         registry.figures(Study().local)

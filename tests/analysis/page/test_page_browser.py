@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from analysis.commands.report import write_page
-from analysis.page import Scope
+from analysis.page import ReportScope
 from analysis.study import Study
 from record.reproduction import ExperimentOutcome, Reproduction
 from record.schema import Failure, RunRecord
@@ -54,7 +54,7 @@ def reproduced(tmp_path_factory):
         ),
         ExperimentOutcome("imdb_wiki", title, "not run", reason),
     ]
-    only = Scope("001", frozenset({"strong_scaling", "imdb_wiki"}), Reproduction("001", outcomes))
+    only = ReportScope("001", frozenset({"strong_scaling", "imdb_wiki"}), Reproduction("001", outcomes))
     with only_figures():
         write_page(Study(), tmp_path / "report.html", only=only)
     return tmp_path / "report.html"

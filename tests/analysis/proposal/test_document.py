@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis import proposal
-from analysis.proposal import Plan, document
+from analysis.proposal import JobPlan, document
 from analysis.proposal.facts import BLANK
 from analysis.study import Study
 from tests.helpers.needs import needs
@@ -25,7 +25,7 @@ def content(folder, unit="cells/s", scaling="weak", rates=(100.0, 190.0), plan=N
                 "program": {"name": "my_solver", "command": "./my_solver", "scaling": scaling, "problem": PROBLEM}
             }
             save(make_program(nodes, rate * (1 + 0.001 * repeat), unit, scaling, repeat, **problem), folder)
-    return proposal.proposal(Study(folder), ("scaling",), plan or Plan())
+    return proposal.proposal(Study(folder), ("scaling",), plan or JobPlan())
 
 
 def test_a_program_keeps_its_unit_and_has_no_batch(tmp_path):
@@ -57,7 +57,7 @@ def test_what_the_audit_contradicts_supports_nothing(tmp_path):
 
 def test_a_rate_per_day_gives_hours(tmp_path):
     """48 ns at 96 ns/day take 12 h; on two nodes at 192 ns/day 6 h, so 12 node and 12 core hours; three runs 36."""
-    days = content(tmp_path, "ns/day", "strong", rates=(96.0, 192.0), plan=Plan(48, 3, True))
+    days = content(tmp_path, "ns/day", "strong", rates=(96.0, 192.0), plan=JobPlan(48, 3, True))
     rows = pd.read_csv(io.StringIO(document.table(days)))[:2]  # those that were measured
     assert rows["hours"].tolist() == pytest.approx([12, 6], rel=0.003)
     assert rows["core_hours"].tolist() == rows["node_hours"].tolist() == pytest.approx([12, 12], rel=0.003)

@@ -6,7 +6,7 @@ import pytest
 from analysis import TableError, proposal
 from analysis.figures import plots
 from analysis.figures import proposal as figures
-from analysis.proposal import Plan
+from analysis.proposal import JobPlan
 from analysis.proposal.facts import BLANK
 from analysis.study import Study
 from tests.helpers.run_records import QUOTA, Arm, make_rounds, save
@@ -25,7 +25,7 @@ def results(tmp_path_factory):
 
 
 def new_proposal(results, experiments=BOTH, **plan):
-    return proposal.proposal(Study(results), experiments, Plan(**plan))
+    return proposal.proposal(Study(results), experiments, JobPlan(**plan))
 
 
 def test_weak_and_strong_scaling_are_distinguished_and_judged(results):
