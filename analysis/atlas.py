@@ -74,7 +74,7 @@ def pairs(points: pd.DataFrame) -> pd.DataFrame:
     key = ["curve", "over", "ranks_per_node"]
     sizes = sizes.drop_duplicates([*key, "size"]).astype({"size": float, "value": float})
     both = sizes.merge(sizes, on=key, suffixes=("", "_2")).query("size < size_2")
-    kept = [
+    conditions = [
         (both["experiment"].eq(f"{kind}_scaling") | both[batch].eq(both[f"{batch}_2"]).fillna(False)).to_numpy(bool)
         for batch, kind in _SCALING.items()
     ]
@@ -84,7 +84,7 @@ def pairs(points: pd.DataFrame) -> pd.DataFrame:
         size=both["size_2"],
         ratio=both["size_2"] / both["size"],
         efficiency=metrics.efficiency(speedup, both["size_2"], both["size"]),
-        scaling=np.select(kept, [*_SCALING.values()], ""),
+        scaling=np.select(conditions, [*_SCALING.values()], ""),
     )
 
 
@@ -96,7 +96,7 @@ def from_smallest(over: str) -> pd.DataFrame:
 
 
 def alike(pairs: pd.DataFrame, mine: Curve) -> pd.DataFrame:
-    """Return the pairs like that of a user, with the base nearest to his in each curve, by the year of accelerators.
+    """Return the pairs like a user's, with the base nearest to that one in each curve, by the year of accelerators.
 
     Alike are the kind of program, weak or strong scaling, nodes or the ranks of one node, and the ratio of sizes.
     """
@@ -164,7 +164,7 @@ def losses() -> list[dict[str, str]]:
     It is the typical one of the curves, each of which counts once; the interval is about other curves.
     """
     rows = from_smallest("nodes").query("year == year")  # known
-    rows = rows.assign(kept=rows["efficiency"] ** (1 / np.log2(rows["ratio"])), weak=rows["scaling"].eq("weak"))
+    rows = rows.assign(per_doubling=rows["efficiency"] ** (1 / np.log2(rows["ratio"])), weak=rows["scaling"].eq("weak"))
     largest = rows.groupby("curve").tail(1)
     table = []
     for first, last in PERIODS:
@@ -174,8 +174,8 @@ def losses() -> list[dict[str, str]]:
             "names": ", ".join(sorted({*map(_part, curves["gpu"])})),
         }
         for name, chosen in (("batch per rank kept", curves["weak"]), ("not kept", ~curves["weak"])):
-            kept = typical([[value] for value in curves[chosen]["kept"]])
-            ends = f" ({1 - kept.high:.1%} to {1 - kept.low:.1%})" if kept.has_interval else ""
-            cells[name] = f"{1 - kept.value:.1%}{ends}, {counted(kept.n, 'curve')}" if kept.n else ""
+            share = typical([[value] for value in curves[chosen]["per_doubling"]])
+            ends = f" ({1 - share.high:.1%} to {1 - share.low:.1%})" if share.has_interval else ""
+            cells[name] = f"{1 - share.value:.1%}{ends}, {counted(share.n, 'curve')}" if share.n else ""
         table.append(cells)
     return table
