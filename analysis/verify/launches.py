@@ -224,10 +224,12 @@ def remembered(experiment: str, launches: Launches) -> Iterator[Finding]:
 
 
 def copied(place: str, run: RunRecord, launches: Launches) -> Iterator[Finding]:
-    """Yield a file of a rank that another repeat has, too, and add those of a record to `launches`.
+    """Yield a file of a rank that another repeat has, too, and add those of a complete record to `launches`.
 
-    Another generation may have it: the numbers of a program were read again.
+    Another generation may have it: the numbers of a program were read again. A rank that failed may have measured none.
     """
+    if run.status != "complete":
+        return
     repeat = re.sub(rf"(\.\d+)?/{RECORD_NAME}$", "", place)
     ranks = {name: sha256 for name, sha256 in run.sources.items() if name != ASSIGNMENT}
     same = [name for name, sha256 in ranks.items() if launches.parts.setdefault(sha256, repeat) != repeat]
