@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -32,7 +33,8 @@ def test_a_test_that_hangs_fails_with_its_stack_and_its_processes_end(workers, t
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_hangs.py").write_text(HANGS.format(seconds))
     command = [sys.executable, "-m", "pytest", "-n", workers, "-p", "no:cacheprovider", "--rootdir", ROOT, tmp_path]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=kit.TIMEOUT_S)
+    own = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}  # those of `make test`
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=kit.TIMEOUT_S, env=own)
     assert "1 failed, 1 passed" in done.stdout
     assert "FAILED" in done.stdout
     assert "Failed: the test was not over after 0.5 s" in done.stdout

@@ -78,7 +78,7 @@ def _cells(
     alike = len({other.unit for other in curves}) == 1
     return {
         "model": curve.name,
-        "nodes": str(row.nodes),
+        "nodes": _nodes(row),
         "ranks": str(row.ranks),
         curve.unit if alike else "rate": _text(row.rate) + ("" if alike else f" {curve.unit}"),
         "speedup": row.speedup.text(".2f"),
@@ -89,7 +89,11 @@ def _cells(
 
 
 def _size(curve: SupportedCurve, row: ProposedSize) -> dict[str, str]:
-    return {"model": curve.name, "scaling": curve.kind, "nodes": str(row.nodes)}
+    return {"model": curve.name, "scaling": curve.kind, "nodes": _nodes(row)}
+
+
+def _nodes(row: ProposedSize) -> str:
+    return f"{row.nodes}{' (predicted)' * row.predicted}"
 
 
 def _needs(curve: SupportedCurve, row: ProposedSize) -> dict[str, str]:

@@ -103,7 +103,6 @@ ANSWERS = {curve["file"]: curve["columns"] for curve in _CURVES if "/" not in cu
 # The findings in tables as published, with a warning or worse; each was checked by hand against the table.
 ALLEGED = {
     "dgl_multigpu.md": {"times_beyond_ideal"},  # epochs of 45.0 s on one GPU and 12.1 s on two
-    "intern.md": {"copied_curves"},  # two tables of one page have the same runs
     "dle_efficientnet.md": {"beyond_ideal"},  # 8 V100 17.6 times the img/s of one
     "dle_gnmt.md": {"weak_or_strong"},  # called strong, and each GPU keeps 128
     "llmfoundry.md": {"beyond_ideal"},  # 64 GPUs 2.44 times the tokens/s of 32, which are 16 % slower a GPU than 16

@@ -94,6 +94,6 @@ def test_a_proposal_is_one_page_of_html_to_print(command, tmp_path):
     page = (folder / "proposal.html").read_text()
     assert page.count("<svg") == 1
     assert "@page { size: A4;" in page
-    assert page.count('class="predicted"') == 8  # two sizes of two curves, in two tables
+    assert page.count('class="predicted"') == 12  # two sizes of two curves, in three tables
     assert "115,305,030 images; 3 of them" in page
     assert "threshold 75 %" in page

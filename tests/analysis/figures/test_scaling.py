@@ -62,7 +62,7 @@ def test_programs_have_their_own_units_and_phases(results):
 def test_rounds_alone_have_the_phases_of_their_largest_point(results):
     save(make_rounds([(0.5, 0.8, 0.55)] * 6), results.folder)
     ids = {entry.id for entry in registry.experiment_figures(results.table())}
-    kinds = ("throughput", "efficiency", "phases", "steps", "diagnosis")
+    kinds = ("throughput", "efficiency", "phases", "steps", "diagnosis", "atlas")
     assert ids == {f"own-weak-scaling-{kind}" for kind in kinds}
 
 
