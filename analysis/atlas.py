@@ -10,7 +10,6 @@ import pandas as pd
 
 from analysis import PUBLISHED, labels, metrics, speedups
 from analysis.documents import counted
-from analysis.stats import Number
 from analysis.stats.repeats import typical
 from analysis.table import controls, schema
 
@@ -106,8 +105,8 @@ def alike(pairs: pd.DataFrame, mine: Curve) -> pd.DataFrame:
     return nearest.drop_duplicates("curve").sort_values("year")
 
 
-def placement(name: str, efficiency: Number, mine: Curve, pairs: pd.DataFrame) -> str:
-    """Return where an efficiency is among published ones; "" with fewer than five that are alike.
+def published(mine: Curve, pairs: pd.DataFrame) -> str:
+    """Return the efficiencies of the published curves that are alike; "" of fewer than five.
 
     How far the curves are comparable comes first: what they have in common, then what differs or is not known.
     """
@@ -120,10 +119,10 @@ def placement(name: str, efficiency: Number, mine: Curve, pairs: pd.DataFrame) -
     smaller, larger = (batch.gt(mine["batch_per_rank"]).all(), batch.lt(mine["batch_per_rank"]).all())
     compared = "yours is smaller than all" if smaller else "yours is larger than all" if larger else "yours is within"
     at = f"{bases[0]:g} to {counted(bases[-1], over)}" if len(bases) > 1 else counted(bases[0], over)
+    ratio = f"{mine['size'] / mine['base']:g} times the {over}s"
     return (
-        f"{name} on {counted(mine['size'], over)}: {efficiency.text('.2f')}. Like it: {mine['family']} models, "
-        f"{mine['scaling']} scaling, {mine['size'] / mine['base']:g} times the {over}s. Not like it, or not known: "
-        f"accelerator{' (yours are CPUs)' * (mine['device'] == 'cpu')}, batch per rank "
+        f"Alike: {mine['family']} models, {mine['scaling']} scaling, {ratio}. "
+        f"Not alike, or not known: accelerator{' (yours are CPUs)' * (mine['device'] == 'cpu')}, batch per rank "
         f"({compared if batch.notna().all() else 'not known of all'}), links, precision. {len(rows)} published curves: "
         f"{values.min():.2f} to {values.max():.2f}, median {values.median():.2f} "
         f"({', '.join(filter(None, [' to '.join(ends), at]))} at the base)"
@@ -131,7 +130,7 @@ def placement(name: str, efficiency: Number, mine: Curve, pairs: pd.DataFrame) -
 
 
 def local_curves(local: pd.DataFrame) -> Iterator[tuple[str, Curve, list[speedups.ScalingPoint]]]:
-    """Yield the name, the description for `placement`, and the curve over nodes or ranks of each local series.
+    """Yield the name, the description for `published`, and the curve over nodes or ranks of each local series.
 
     Points that are not valid as scaling results are left out, and so are models of no family.
     """
@@ -147,12 +146,19 @@ def local_curves(local: pd.DataFrame) -> Iterator[tuple[str, Curve, list[speedup
 
 
 def placements(local: pd.DataFrame) -> list[str]:
-    """Return a line for each local curve, at its largest size that has a place in the atlas."""
-    lines, published = [], pairs(points())
+    """Return where local curves are among published ones, each at its largest size that has a place in the atlas.
+
+    Curves beside the same published ones share a line.
+    """
+    lines: dict[str, list[str]] = {}
+    known = pairs(points())
     for name, mine, curve in local_curves(local):
-        at = (placement(name, point.efficiency, mine | {"size": point.size}, published) for point in curve[:0:-1])
-        lines += [line for line in at if line][:1]
-    return lines
+        for point in curve[:0:-1]:
+            if others := published(mine | {"size": point.size}, known):
+                at = counted(point.size, str(mine["over"]).removesuffix("s"))
+                lines.setdefault(others, []).append(f"{name} on {at}: {point.efficiency.text('.2f')}")
+                break
+    return [f"{'; '.join(owns)}. {others}" for others, owns in lines.items()]
 
 
 PERIODS = ((2014, 2016), (2017, 2019), (2020, 2021), (2022, 2023), (2024, 2025))  # of the first sale of accelerators

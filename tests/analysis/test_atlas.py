@@ -7,7 +7,6 @@ import pytest
 
 from analysis import atlas, audit
 from analysis.documents import markdown_table
-from analysis.stats import from_ends
 from tests.helpers import ROOT
 
 
@@ -31,10 +30,9 @@ def _mine(**changed: object) -> dict:
 
 
 def test_a_place_among_six_curves():
-    line = atlas.placement("ResNet50", from_ends(0.72, 0.70, 0.74, "between rounds"), _mine(), atlas.pairs(_points(6)))
-    assert line == (
-        "ResNet50 on 2 nodes: 0.72 (0.70 to 0.74). Like it: image models, weak scaling, 2 times the nodes. "
-        "Not like it, or not known: accelerator, batch per rank (yours is smaller than all), links, precision. "
+    assert atlas.published(_mine(), atlas.pairs(_points(6))) == (
+        "Alike: image models, weak scaling, 2 times the nodes. "
+        "Not alike, or not known: accelerator, batch per rank (yours is smaller than all), links, precision. "
         "6 published curves: 0.90 to 0.95, median 0.93 (V100 to A100, 1 node at the base)"
     )
 
@@ -50,8 +48,7 @@ def test_a_place_among_six_curves():
     ],
 )
 def test_no_place_without_five_curves_that_are_alike(number, changed):
-    number_of_efficiency = from_ends(0.72, 0.70, 0.74, "between rounds")
-    assert atlas.placement("ResNet50", number_of_efficiency, _mine(**changed), atlas.pairs(_points(number))) == ""
+    assert atlas.published(_mine(**changed), atlas.pairs(_points(number))) == ""
 
 
 def test_both_batches_decide_what_scaling_a_pair_is():
