@@ -151,10 +151,10 @@ def placements(local: pd.DataFrame) -> list[str]:
     Curves beside the same published ones share a line.
     """
     lines: dict[str, list[str]] = {}
-    known = pairs(points())
+    published_pairs = pairs(points())
     for name, mine, curve in local_curves(local):
         for point in curve[:0:-1]:
-            if others := published(mine | {"size": point.size}, known):
+            if others := published(mine | {"size": point.size}, published_pairs):
                 at = counted(point.size, str(mine["over"]).removesuffix("s"))
                 lines.setdefault(others, []).append(f"{name} on {at}: {point.efficiency.text('.2f')}")
                 break

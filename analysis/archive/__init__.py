@@ -47,7 +47,7 @@ def collect(results: Path, scrubbed: bool) -> Collected:
     if not scrubbed:
         attachments, problems = _attachments(results, runs, None)
         return Collected(texts, _launch_files(results, runs, problems) | attachments, left_out + problems)
-    scrubber = Scrubber.of_runs(runs.values())
+    scrubber = Scrubber.from_records(runs.values())
     cleaned = {scrubber.path(path): scrubber.record(run) for path, run in runs.items()}
     attachments, problems = _attachments(results, runs, scrubber.names)
     return Collected(

@@ -112,7 +112,7 @@ class Scrubber:
         self._partitions: dict[str, str] = {}
 
     @classmethod
-    def of_runs(cls, runs: Iterable[RunRecord]) -> "Scrubber":
+    def from_records(cls, runs: Iterable[RunRecord]) -> "Scrubber":
         """Return one for these records, which also knows the names of this host and user."""
         host, machines, people = socket.gethostname(), set[str](), set[str]()
         with contextlib.suppress(KeyError, OSError):  # a user without a name, as in a container with another number

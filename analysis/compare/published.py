@@ -287,8 +287,8 @@ def _single(series: pd.DataFrame, quantity: str) -> Number | None:
     if quantity == "flat_from_global_batch":
         rates = {int(point.size): point.rate.value for point in speedups.curve(speedups.rates(series), "global_batch")}
         # The rule for accuracies: the first from which on all stay close to the best.
-        of_best = [rate / max(rates.values()) for rate in rates.values()]
-        return unknown(metrics.epochs_to_stable([*rates], of_best, FLAT)) if len(rates) > 1 else None
+        fractions_of_best = [rate / max(rates.values()) for rate in rates.values()]
+        return unknown(metrics.epochs_to_stable([*rates], fractions_of_best, FLAT)) if len(rates) > 1 else None
     values = final_values(series, quantity) if quantity in _FINAL else training_runs(series)["epochs_to_stable"]
     return student.mean(values.dropna().tolist()) if values.notna().any() else None
 

@@ -64,12 +64,12 @@ def perflog(points: SummaryDocument) -> str:
     A point is a test that passed, and its numbers have no reference: 0 and None, as ReFrame writes it.
     """
     names = dict.fromkeys(name for point in points for name, _ in _numbers(point))
-    of_test = {"name": "experiment", "num_tasks": "ranks", "num_tasks_per_node": "ranks_per_node"}
-    of_test |= {key: key for key in (*_IDENTITY, "series") if key not in of_test.values()}
+    key_by_field = {"name": "experiment", "num_tasks": "ranks", "num_tasks_per_node": "ranks_per_node"}
+    key_by_field |= {key: key for key in (*_IDENTITY, "series") if key not in key_by_field.values()}
     parts = ("value", "unit", "ref", "lower_thres", "upper_thres")
-    lines = [["result", *of_test, *(f"{name}_{part}" for name in names for part in parts)]]
+    lines = [["result", *key_by_field, *(f"{name}_{part}" for name in names for part in parts)]]
     for point in points:
-        fields = [point[key] for key in of_test.values()]
+        fields = [point[key] for key in key_by_field.values()]
         line = ["pass", *(field if isinstance(field, str) else json.dumps(field) for field in fields)]
         values = dict(_numbers(point))
         for name in names:

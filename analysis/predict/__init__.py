@@ -179,8 +179,8 @@ def reaches(curve: Curve, ranks: np.ndarray, learned: float) -> np.ndarray:
     """
     first = _start_of_doubling(curve)
     away = np.maximum(np.log(ranks / curve.largest), 0) / math.log(curve.largest / curve.ranks[first])
-    of_first, of_last = np.nan_to_num(curve.spread)[[first, -1]]
-    noise = _NORMAL * np.hypot((1 + away) * of_last, away * of_first)
+    first_error, last_error = np.nan_to_num(curve.spread)[[first, -1]]
+    noise = _NORMAL * np.hypot((1 + away) * last_error, away * first_error)
     return np.hypot(max(learned, own_error(curve)) * np.maximum(doublings(curve, ranks), 1), noise)
 
 

@@ -64,9 +64,9 @@ def energy(run: RunRecord) -> dict[str, float]:
     """
     batch = run.config["global_batch"]
     processes = [(process, process.timed_cores) for process in run.processes]
-    of_image = _per_image(processes, batch * len(run.ranks[0].step_times_s))
+    joules_per_image = _per_image(processes, batch * len(run.ranks[0].step_times_s))
     images = batch * run.epochs[-1].steps if run.epochs else 0
-    return of_image | {PER_EPOCH[name]: joules * images for name, joules in of_image.items() if images}
+    return joules_per_image | {PER_EPOCH[name]: joules * images for name, joules in joules_per_image.items() if images}
 
 
 def window_energy_per_image(run: RunRecord) -> dict[tuple[int, int], dict[str, float]]:

@@ -129,8 +129,8 @@ def test_a_question_about_a_table_is_answered_by_a_number_and_the_answer_is_used
     assert terminal.wait(kit.TIMEOUT_S) == 0, terminal.lines()
     reading = "'img/s' -> images_per_s_per_rank, of one rank, img/s"
     assert any(line.startswith(reading) for line in terminal.lines())
-    kept = yaml.safe_load((tmp_path / "x.csv.columns.yaml").read_text())
-    assert kept["columns"] == {"img/s": "images_per_s_per_rank"}
+    answers = yaml.safe_load((tmp_path / "x.csv.columns.yaml").read_text())
+    assert answers["columns"] == {"img/s": "images_per_s_per_rank"}
     for target in ("audit", "explain", "predict"):
         assert reading in kit.succeed(*make_command(kit_folder, target, f"FILE={path}")), target
     compared = kit.succeed(*make_command(kit_folder, "compare", f"A={path}", f"B={path}"))

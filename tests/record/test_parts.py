@@ -178,8 +178,8 @@ def test_a_record_has_the_identity_of_its_assignment():
         protocol.RoundsTask(enough_rounds=5),
         {"source": {"a.py": "1"}, "hosts_apart": False, "quotas": False},
     )
-    given = {"config_hash": "c0de", "repeat": 2, "identity": {"point": "tiny"}}
-    assignment = protocol.Assignment(config={"rounds_end_s": 9.0}, rounds=task, **others, **given)
+    own = {"config_hash": "c0de", "repeat": 2, "identity": {"point": "tiny"}}
+    assignment = protocol.Assignment(config={"rounds_end_s": 9.0}, rounds=task, **others, **own)
     in_rounds = parts.identity(assignment, {"rounds": ["arm"]})
     digest = in_rounds.pop("source_digest")
     assert len(digest) == 64

@@ -62,8 +62,8 @@ def test_a_name_that_is_no_file_name(name):
 
 def stored(*machines: str, day: str = "2026-11-01", commit: str = "0" * 7) -> reference.Reference:
     points = [replace(POINT, machine=machine, series=machine) for machine in machines]
-    made = replace(PROVENANCE, commit=[commit])
-    return reference.Reference("all", day, day, 0.05, points, made, {f"{'-'.join(machines)}.json": "1" * 64})
+    provenance = replace(PROVENANCE, commit=[commit])
+    return reference.Reference("all", day, day, 0.05, points, provenance, {f"{'-'.join(machines)}.json": "1" * 64})
 
 
 def test_a_reference_keeps_the_values_of_other_systems():

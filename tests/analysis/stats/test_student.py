@@ -42,8 +42,8 @@ def test_the_ratio_of_geometric_means_and_welchs_interval_worked_by_hand():
     result = student.ratio_of_geometric_means(a, b)
     apart = math.exp(student_quantile(0.95, 25 / 17) * 0.05**0.5)
     assert (result.value, result.low, result.high) == pytest.approx((2, 2 / apart, 2 * apart))
-    given = student.ratio_of_geometric_means(a, b, value=3.0)
-    assert (given.value, given.low) == pytest.approx((3, 3 / apart))
+    ratio = student.ratio_of_geometric_means(a, b, value=3.0)
+    assert (ratio.value, ratio.low) == pytest.approx((3, 3 / apart))
 
 
 def test_a_single_launch_scatters_as_those_on_the_other_side_worked_by_hand():

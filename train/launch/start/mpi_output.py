@@ -16,6 +16,6 @@ def first_to_end(output: str) -> tuple[int, int] | None:
     return (int(match["rank"]), int(match["code"])) if match else None
 
 
-def of_ranks(log: str) -> str:
-    """Return a log without mpirun's own words; the whole log if it has no others."""
+def rank_output(log: str) -> str:
+    """Return the lines of a log that mpirun did not print itself; the whole log if there are none."""
     return _OWN.sub("", log) or log

@@ -301,7 +301,7 @@ def describe_failure(record: RunRecord) -> str:
     when = f" in phase {failed.phase}" if failed.phase else ""
     text = f"{record.point} r{record.repeat} failed{where}{when}: {failed.reason}"
     if failed.log and Path(failed.log).exists():
-        lines = mpi_output.of_ranks(Path(failed.log).read_text(errors="replace")).splitlines()[-_LOG_LINES:]
+        lines = mpi_output.rank_output(Path(failed.log).read_text(errors="replace")).splitlines()[-_LOG_LINES:]
         text += f"\n  log: {failed.log}\n" + "\n".join(f"  | {line}" for line in lines)
     return text
 
