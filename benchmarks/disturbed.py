@@ -46,7 +46,9 @@ def main() -> None:
             rows += compare(record.load(next(iter(record.find(results)))), beside_loop)
         print(f"run {number + 1} of {arguments.runs}", file=sys.stderr, flush=True)
     show(rows)
-    print(f"\nwithin the interval of the truth: {sum(row['within'] == 'yes' for row in rows)} of {len(rows)}")
+    compared = [row["within"] for row in rows if row["within"] != "no interval"]
+    without = len(rows) - len(compared)
+    print(f"\nwithin the interval of the truth: {compared.count('yes')} of {len(compared)}; {without} have none")
 
 
 def disturb(job: subprocess.Popen, results: Path) -> set[int]:
@@ -106,10 +108,12 @@ def compare(run: RunRecord, beside_loop: set[int]) -> Iterator[Row]:
             both = ({Turn("r", 0, n): rates[n][i] for n in chosen if i in rates[n]} for i in (index, base))
             speedups[name] = intervals.speedup(*both)
         truth, counted = speedups["without the loop"], speedups["that count"]
-        within = truth is not None and counted is not None and truth.low <= counted.value <= truth.high
+        within = "no interval"
+        if truth and counted and truth.has_interval:
+            within = "yes" if truth.low <= counted.value <= truth.high else "no"
         counts = f"{len(counting)} of {len(rates)}, {len(beside_loop & {*numbers['all']})} beside the loop"
         texts = {f"rounds {name}": speedup.text() if speedup else "" for name, speedup in speedups.items()}
-        yield {"arm": arm["name"], "count": counts, **texts, "within": "yes" if within else "no"}
+        yield {"arm": arm["name"], "count": counts, **texts, "within": within}
 
 
 if __name__ == "__main__":
