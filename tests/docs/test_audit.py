@@ -12,5 +12,5 @@ ALSO = {"logged_throughput", "unreadable_record", "failed_run", "unconfirmed_num
 
 def test_the_page_lists_every_rule_once_and_no_other():
     lines = (ROOT / "docs/audit.md").read_text().splitlines()
-    listed = [name for line in lines if line.startswith("| `") for name in re.findall(r"`(\w+)`", line.split("|")[1])]
+    listed = [name for line in lines if line.startswith("- `") for name in re.findall(r"`(\w+)`", line.split(":")[0])]
     assert sorted(listed) == sorted({*RECORD_RULES, *EXPERIMENT_RULES, *TABLE_RULES, *RUN_RULES, *ALSO})
