@@ -25,7 +25,7 @@ class MeasureConfig:
 
     # rounds: all points of a curve in one launch, if possible; launches: each point in separate launches.
     design: str = field(default="rounds", metadata=allow(names=("rounds", "launches")))
-    # Launches end when half the width of the 95 % interval of each speedup is at most this fraction of it.
+    # Launches end when half the width of the 99 % interval of each speedup is at most this fraction of it.
     precision_fraction: float = field(default=0.05, metadata=allow(above=0, below=1))
     # The time of a command that measures curves in rounds, with all its launches.
     budget_s: float | None = field(

@@ -218,7 +218,7 @@ class Launcher:
         return gloo_output.first_to_end(output) or mpi_output.first_to_end(output)
 
     def failed_host(self, output: str) -> str | None:
-        """Return the host that the batch system gave up by the output of `command`; None without one."""
+        """Return the host that the batch system lost, by the output of `command`; None without one."""
         return None
 
     def cancellation(self, output: str) -> str | None:

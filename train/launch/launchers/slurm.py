@@ -115,7 +115,7 @@ class Slurm(BatchLauncher):
         return super().first_to_end(output)
 
     def failed_host(self, output: str) -> str | None:
-        """Return the node that Slurm gave up."""
+        """Return the node that Slurm lost."""
         match = _NODE_FAILED.search(output)
         return match[1] if match else None
 

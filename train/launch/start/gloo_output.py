@@ -10,7 +10,7 @@ _ENDED_BY_LAUNCHER = (-signal.SIGTERM, 128 + signal.SIGTERM)
 _FORWARDED = re.compile(r"^\[(?P<rank>\d+)\]<stderr>:(?P<text>.*\S)", re.MULTILINE)  # of a rank without a log yet
 NOT_STARTED = re.compile(r"exception message: (?P<text>.+)")  # why the launcher could not start a rank
 WAIT_TIMED_OUT = re.compile("Timed out waiting")  # for a rank that is connected and sends nothing
-# Gloo's port for a peer takes one connection: if a stranger comes first, ranks are refused, cut off, or wait in vain.
+# Gloo's port for a peer takes one connection: after a foreign one ranks are refused, cut off, or wait in vain.
 NOT_JOINED = re.compile(r"gloo/transport/tcp/\w+\.cc:\d+\] (.+)")
 
 

@@ -309,7 +309,7 @@ def describe_failure(record: RunRecord) -> str:
 def attempt(
     run: Run, launcher: Launcher, watches: Sequence[Watch], budget: RoundsBudget | None, plan: Sequence[str]
 ) -> tuple[RunRecord | None, str | None]:
-    """Make one run, once more if a stranger kept its ranks from joining.
+    """Make one run, once more if a foreign connection kept its ranks from joining.
 
     Return its record, if it has one, and the failure as text. Raises Interrupted.
     """
