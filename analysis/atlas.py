@@ -10,10 +10,10 @@ import pandas as pd
 
 from analysis import PUBLISHED, labels, metrics, speedups
 from analysis.documents import counted
-from analysis.stats.repeats import typical
 from analysis.table import controls, schema
 
 FOLDER = PUBLISHED / "atlas"
+ACCELERATORS = FOLDER / "accelerators.csv"
 LEAST = 5  # curves: among fewer there is no place
 Curve = dict[str, Any]  # of a user: family, scaling, over, base, size; device and batch_per_rank of its smallest point
 _SCALING = {"batch_per_rank": "weak", "global_batch": "strong"}
@@ -28,18 +28,11 @@ def numbers() -> pd.DataFrame:
     """
     files = [*sorted(FOLDER.glob("*.csv")), *sorted(PUBLISHED.glob("003_primary_source*.csv"))]
     tables = {file.stem: schema.read_csv(file) for file in files if file.stem not in ("accelerators", "models")}
-    rows = pd.concat(
-        [table.assign(report=name.replace("003_primary_source", "tensorflow.org")) for name, table in tables.items()],
-        ignore_index=True,
-    )
+    named = {name.replace("003_primary_source", "tensorflow.org"): table for name, table in tables.items()}
+    rows = pd.concat([table.assign(report=name) for name, table in named.items()], ignore_index=True)
     point = rows["place"].str.replace(r"primary source: |, \d+ GPUs$", "", regex=True) + " " + rows["note"]
-    curve = (
-        rows["report"]
-        + ": "
-        + rows["run"].mask(rows["report"].str.startswith("tensorflow"), point)
-        + ", "
-        + rows["model"]
-    )
+    run = rows["run"].mask(rows["report"].str.startswith("tensorflow"), point)
+    curve = rows["report"] + ": " + run + ", " + rows["model"]
     year = rows["gpu"].map(lambda gpu: _entries("accelerators").get(_part(gpu), math.nan))
     return rows.assign(curve=curve, family=rows["model"].map(_entries("models")).fillna(""), year=year)
 
@@ -47,7 +40,7 @@ def numbers() -> pd.DataFrame:
 @functools.cache
 def _entries(name: str) -> dict[str, str | int]:
     """Return the second column of a list by the first: of accelerators by a part of their names, of models."""
-    return dict(pd.read_csv(FOLDER / f"{name}.csv").itertuples(index=False, name=None))
+    return dict(pd.read_csv(FOLDER / f"{name}.csv", usecols=[0, 1]).itertuples(index=False, name=None))
 
 
 def _part(gpu: str) -> str:
@@ -159,29 +152,3 @@ def placements(local: pd.DataFrame) -> list[str]:
                 lines.setdefault(others, []).append(f"{name} on {at}: {point.efficiency.text('.2f')}")
                 break
     return [f"{'; '.join(owns)}. {others}" for others, owns in lines.items()]
-
-
-PERIODS = ((2014, 2016), (2017, 2019), (2020, 2021), (2022, 2023), (2024, 2025))  # of the first sale of accelerators
-
-
-def losses() -> list[dict[str, str]]:
-    """Return the share of its efficiency that training loses at a doubling of the nodes, by the year of accelerators.
-
-    It is the typical one of the curves, each of which counts once; the interval is about other curves.
-    """
-    rows = from_smallest("nodes").query("year == year")  # known
-    rows = rows.assign(per_doubling=rows["efficiency"] ** (1 / np.log2(rows["ratio"])), weak=rows["scaling"].eq("weak"))
-    largest = rows.groupby("curve").tail(1)
-    table = []
-    for first, last in PERIODS:
-        curves = largest[largest["year"].between(first, last)]
-        cells = {
-            "accelerators first sold": f"{first} to {last}",
-            "names": ", ".join(sorted({*map(_part, curves["gpu"])})),
-        }
-        for name, chosen in (("batch per rank kept", curves["weak"]), ("not kept", ~curves["weak"])):
-            share = typical([[value] for value in curves[chosen]["per_doubling"]])
-            ends = f" ({1 - share.high:.1%} to {1 - share.low:.1%})" if share.has_interval else ""
-            cells[name] = f"{1 - share.value:.1%}{ends}, {counted(share.n, 'curve')}" if share.n else ""
-        table.append(cells)
-    return table

@@ -1,20 +1,17 @@
 """Rules on how numbers were measured: clocks, windows, repeats, and totals that their parts contradict."""
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pandas as pd
 
-from analysis import grouped, metrics
+from analysis import atlas, grouped, metrics
 from analysis.audit.findings import TABLE_RULES, finding, graded, point_label, point_location, rule
 from analysis.curves import PER_RANK, RATES, SETTING, SIZE, Row, configurations, lookup, measured
 from analysis.finding import Finding
 from analysis.thresholds import limit
 
-DEVICES = Path(__file__).with_name("devices.csv")
 _PRINTED_SUM_S = 0.011  # two times with two decimals are off by 0.01 s, and their rounded sum by 0.005 s
 
 
@@ -207,13 +204,11 @@ def epochs_and_job(table: pd.DataFrame) -> Iterator[Finding]:
 def faster_device(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a faster device that is not faster: something else (input, host, network) limits both.
 
-    The minimum to expect is the smaller of the ratios of peak arithmetic and of memory bandwidth (devices.csv); the
-    rule fires if not even half of that gain shows.
+    The minimum to expect is the smaller of the ratios of peak arithmetic and of memory bandwidth (accelerators.csv);
+    the rule fires if not even half of that gain shows.
     """
-    with DEVICES.open() as file:
-        devices = {
-            row["gpu"]: (float(row["fp32_tflops"]), float(row["memory_gb_per_s"])) for row in csv.DictReader(file)
-        }
+    stated = pd.read_csv(atlas.ACCELERATORS, index_col="part")[["fp32_tflops", "memory_gb_per_s"]].dropna()
+    devices = stated.T.to_dict("list")
     rows = measured(table, "images_per_s", "epoch_s")
     # "Tesla V100-SXM2-16GB", as a machine names it, is a V100.
     rows = rows.assign(gpu=[next((n for n in re.split(r"[\s-]+", name) if n in devices), "") for name in rows["gpu"]])

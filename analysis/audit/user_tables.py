@@ -1,13 +1,14 @@
 """A scaling study in a user's table: its tidy table, which rules could run, and rules over its runs."""
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from analysis import atlas
 from analysis.audit.curves import beyond_ideal
 from analysis.audit.findings import Rule, finding, rule
 from analysis.audit.identities import BATCHES, IMAGES, TIMES, Identity, checkable, contradictions, stated_columns
@@ -19,7 +20,7 @@ from analysis.user_table.headers import TEXT
 from analysis.user_table.table import UserTable
 
 RUN_RULES: dict[str, Rule] = {}
-DEVICES, MODELS = (Path(__file__).with_name(name) for name in ("devices.csv", "models.csv"))
+MODELS = Path(__file__).with_name("models.csv")
 CONDITIONS = ("gpu", "machine", "precision", "dataset", "framework")
 _WINOGRAD = 2.25  # times fewer multiplications of a 3x3 convolution (Lavin and Gray, CVPR'16)
 
@@ -53,12 +54,15 @@ def impossible_rate(table: UserTable) -> Iterator[Finding]:
     """Report more images/s than the arithmetic of a device allows, as 8,000 images/s of ResNet-50 on one K80.
 
     Training takes 2 x 3 operations for each multiplication of a forward pass (models.csv), fewer by Winograd's method;
-    the peak is that of the fastest format (devices.csv). Images of another dataset than ImageNet may be smaller.
+    the peak is that of the fastest format (accelerators.csv). Images of another dataset than ImageNet may be smaller.
     """
     runs = table.runs
     if "images_per_s_per_rank" not in runs or not set(runs["work"]) <= {*IMAGES}:
         return
-    gmacs, peaks = _by_name(MODELS, "model", "gmacs"), _by_name(DEVICES, "gpu", "peak_tflops")
+    gmacs, peaks = (
+        pd.read_csv(path, index_col=0)[column].dropna().to_dict()
+        for path, column in ((MODELS, "gmacs"), (atlas.ACCELERATORS, "peak_tflops"))
+    )
     for _, run in runs[runs["images_per_s_per_rank"].notna()].iterrows():
         texts = {name: str(run.get(name, "")) for name in (*CONDITIONS, "model", "setting")}
         model = _named(texts["model"] + " " + texts["setting"], gmacs)
@@ -79,12 +83,7 @@ def impossible_rate(table: UserTable) -> Iterator[Finding]:
             yield finding(_at(run), "serious" if sure else "note", stated, follows, rate / most - 1, meaning)
 
 
-def _by_name(path: Path, key: str, value: str) -> dict[str, float]:
-    with path.open() as file:
-        return {row[key]: float(row[value]) for row in csv.DictReader(file)}
-
-
-def _named(text: str, names: Mapping[str, float]) -> str:
+def _named(text: str, names: Mapping[Any, float]) -> str:
     """Return the one of these names that a text has, else "". "resnet_v1_50" and "ResNet-50" are the same name."""
     plain = re.sub(r"(?<=[a-z])v1(?=\d)|[^a-z0-9 ]", "", re.sub(r"[_-]", "", text.lower()))
     matching = [

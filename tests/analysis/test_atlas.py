@@ -2,11 +2,13 @@
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from analysis import atlas, audit
-from analysis.documents import markdown_table
+from analysis.documents import counted
+from analysis.stats.repeats import singles, typical
 from tests.helpers import ROOT
 
 
@@ -77,10 +79,26 @@ def test_efficiencies_by_hand(curve, ratio, efficiency):
     assert at["efficiency"].tolist() == pytest.approx([efficiency], rel=1e-4)
 
 
+def _loss(efficiencies: pd.Series) -> str:
+    """Return the typical share of its efficiency that a curve loses at a doubling; the interval is about other curves.
+
+    efficiencies: what each curve keeps of it.
+    """
+    share = typical(singles(efficiencies.tolist()))
+    ends = f" ({1 - share.high:.1%} to {1 - share.low:.1%})" if share.has_interval else ""
+    return f"{1 - share.value:.1%}{ends}, {counted(share.n, 'curve')}" if share.n else ""
+
+
 @pytest.mark.slow
 def test_the_page_has_the_losses_of_the_atlas_and_its_number_of_curves():
+    """Each curve over the nodes counts once, at its largest size."""
     page = (ROOT / "docs/atlas.md").read_text()
-    assert markdown_table(atlas.losses()) in page
+    rows = atlas.from_smallest("nodes").groupby("curve").tail(1)
+    kept, weak = rows["efficiency"] ** (1 / np.log2(rows["ratio"])), rows["scaling"].eq("weak")
+    for first, last in ((2014, 2016), (2017, 2019), (2020, 2021), (2022, 2023), (2024, 2025)):
+        then = rows["year"].between(first, last)
+        assert re.search(rf"^\| {first} to {last} \| .* \| {re.escape(_loss(kept[then & weak]))} \| "
+                         rf"{re.escape(_loss(kept[then & ~weak]))} \|$", page, re.MULTILINE)  # fmt: skip
     counts = [int(count) for count in re.findall(r"^\| .* \| (\d+) \| \d+ \| \d+ \|", page, re.MULTILINE)]
     assert sum(counts) == atlas.pairs(atlas.points())["curve"].nunique() == 439
 
