@@ -8,12 +8,13 @@ event gives in microseconds since the epoch.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
+import numpy as np
 
 from analysis import TableError
 from analysis.table.runs import has_timeline
@@ -22,13 +23,7 @@ from record import protocol
 from record import schema as record
 from record.schema import PHASES, Rank, RunRecord, StepAt
 
-
-class PhaseTimes(NamedTuple):
-    """A phase of the job, on one rank."""
-
-    name: str
-    begin_s: float
-    end_s: float
+TimedEvent = tuple[str, float, float]  # its name, begin and end [s]
 
 
 class ProfiledOperation(NamedTuple):
@@ -45,7 +40,7 @@ class RankTimes:
     """The times of one rank, in seconds since the epoch by the clock of rank 0's host."""
 
     rank: Rank
-    phases: list[PhaseTimes]
+    phases: list[TimedEvent]
     steps: list[StepAt]
     profiled_at: float
     operations: list[ProfiledOperation]
@@ -118,11 +113,11 @@ def _rank_times(rank: Rank, folder: Path, run: RunRecord) -> RankTimes:
     )
 
 
-def _phases(rank: Rank, began_s: float) -> Iterator[PhaseTimes]:
+def _phases(rank: Rank, began_s: float) -> Iterator[TimedEvent]:
     """Yield the phases of a rank; began_s: when its process began, the end of the first one."""
     at = began_s - rank.phases_s.get("start", 0.0)
     for name in (name for name in PHASES if name in rank.phases_s):
-        yield PhaseTimes(name, at, at + rank.phases_s[name])
+        yield name, at, at + rank.phases_s[name]
         at += rank.phases_s[name]
 
 
@@ -206,8 +201,6 @@ def _kind(name: str, depth: int) -> SpanKind:
     return "queue" if name in _QUEUE else "copy" if name.startswith(_COPY) else "wire"
 
 
-TimeRanges = list[tuple[float, float]]  # begin and end of each, apart from each other, ascending
-
 # The parts of a step, and their labels.
 PARTS = {
     "computing": "computing, input included",
@@ -233,35 +226,6 @@ class StepPart:
 
 
 TimedSteps = Sequence[dict[str, StepPart]]  # the parts of each timed step
-
-
-def union(times: Iterable[tuple[float, float]]) -> TimeRanges:
-    """Return when any of these is under way."""
-    merged: TimeRanges = []
-    for begin, end in sorted(times):
-        if merged and begin <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((begin, end))
-    return merged
-
-
-def without(times: TimeRanges, others: TimeRanges) -> TimeRanges:
-    """Return when one of `times` is under way and none of `others`."""
-    remaining: TimeRanges = []
-    for begin, end in times:
-        at = begin
-        for other_begin, other_end in others:
-            if other_end > at and other_begin < end:
-                remaining += [(at, other_begin)] if other_begin > at else []
-                at = max(at, other_end)
-        remaining += [(at, end)] if at < end else []
-    return remaining
-
-
-def within(times: TimeRanges, begin: float, end: float) -> float:
-    """Return how long these are under way between two moments."""
-    return sum(max(0.0, min(end, until) - max(begin, since)) for since, until in times)
 
 
 def exchange_spans(step: StepAt, spans: Sequence[Span]) -> list[Span]:
@@ -318,21 +282,21 @@ def step_parts(step: StepAt, ready_s: Sequence[float], spans: Sequence[Span]) ->
     spans: of all tensors.
     """
     begin, end, ready = step.begun_at, step.ended_at, ready_s[0]
-    exchange_of_step = exchange_spans(step, spans)
-    times = {kind: union((s.begin_s, s.end_s) for s in exchange_of_step if s.kind == kind)
-             for kind in ("negotiation", "operation", "queue", "copy", "wire")}  # fmt: skip
-    marked = union(span for kind in ("queue", "copy", "wire") for span in times[kind])
-    times["unmarked"] = without(times.pop("operation"), marked)
-    parts = {
-        kind: StepPart(within(spans_s, begin, end), within(spans_s, begin, ready)) for kind, spans_s in times.items()
-    }
-    exchange = union(span for spans_s in times.values() for span in spans_s)
-    last = max(ready, exchange[-1][1]) if exchange else ready
-    last_ready = max(ready_s)  # not before that of rank 0
-    return parts | {
-        "computing": StepPart(ready - begin),
-        "cycle": StepPart(within(without([(ready, last)], exchange), begin, end)),
-        "late": StepPart(within(times["negotiation"], begin, last_ready), within(times["negotiation"], begin, ready)),
-        "after": StepPart(end - last),
-        "step": StepPart(end - begin),
-    }
+    exchange = exchange_spans(step, spans)
+    last = max([ready, *(span.end_s for span in exchange)])
+    # The moments at which something begins or ends: between two of them nothing changes.
+    moments = [begin, end, last, *ready_s, *(at for span in exchange for at in (span.begin_s, span.end_s))]
+    edges = np.unique(np.clip(moments, begin, end))
+    middle, time_s = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+    under_way = {kind: np.zeros(middle.size, bool) for kind in get_args(SpanKind)}
+    for span in exchange:
+        under_way[span.kind] |= (span.begin_s < middle) & (middle < span.end_s)
+    any_kind = np.logical_or.reduce([*under_way.values()])
+    marked = np.logical_or.reduce([under_way[kind] for kind in ("queue", "copy", "wire")])
+    under_way["unmarked"] = under_way.pop("operation") & ~marked
+    under_way["late"] = under_way["negotiation"] & (middle < max(ready_s))
+    under_way["cycle"] = (middle > ready) & (middle < last) & ~any_kind
+    return {
+        part: StepPart(float(time_s[when].sum()), float(time_s[when & (middle < ready)].sum()))
+        for part, when in under_way.items()
+    } | {"computing": StepPart(ready - begin), "after": StepPart(end - last), "step": StepPart(end - begin)}

@@ -7,6 +7,7 @@ and instants (i), ascending, from the launch of the job on.
 """
 
 import json
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from analysis.timeline import (
     PARTS,
     RankTimes,
     Span,
+    TimedEvent,
     TimedSteps,
     TracedLaunch,
     exchange_spans,
@@ -31,7 +33,6 @@ from analysis.timeline import (
     steps_by_rank,
     steps_of_rank_0,
     timed_steps,
-    union,
 )
 from common.terminal import paragraph, text_table
 from record import recorded_config
@@ -91,19 +92,18 @@ def answer(launch: TracedLaunch, trace: Path) -> LaunchTimeline:
         overlapped_s={
             name: _typical([step[name].overlapped_s for step in steps]) for name in parts if name in EXCHANGE
         },
-        ranks=[_rank(*rank) for rank in steps_by_rank(launch)],
+        ranks=[
+            RankTimeline(
+                rank=times.rank.rank,
+                host=times.rank.host,
+                computing_s=_typical(computing_s) if computing_s else None,
+                ready_after_first_s=_typical(behind_s) if behind_s else None,
+                clock_error_s=times.clock_error_s,
+            )
+            for times, computing_s, behind_s in steps_by_rank(launch)
+        ],
         sentences=[*sentences(launch, steps)],
         trace=str(trace),
-    )
-
-
-def _rank(times: RankTimes, computing_s: list[float], behind_s: list[float]) -> RankTimeline:
-    return RankTimeline(
-        rank=times.rank.rank,
-        host=times.rank.host,
-        computing_s=_typical(computing_s) if computing_s else None,
-        ready_after_first_s=_typical(behind_s) if behind_s else None,
-        clock_error_s=times.clock_error_s,
     )
 
 
@@ -142,7 +142,7 @@ def _parts(timeline: LaunchTimeline) -> str:
 
 def _ranks(ranks: Sequence[RankTimeline]) -> str:
     rows = [(r, r.computing_s, r.ready_after_first_s) for r in ranks if r.computing_s and r.ready_after_first_s]
-    if len(rows) > _SHOWN_RANKS:
+    if len(rows) > _SHOWN_RANKS:  # the latest ones
         rows = sorted(rows, key=lambda row: -row[2].value)[:_SHOWN_RANKS]
     cells = [(f"{rank.rank} on {rank.host}", _ms(computing_s), _ms(behind_s)) for rank, computing_s, behind_s in rows]
     headers = ["rank", "computing [ms a step]", "ready after the first rank [ms]"]
@@ -202,12 +202,11 @@ def _clocks(ranks: Sequence[RankTimes]) -> str:
 _PHASES, _STEPS, _IN_STEP, _OTHER_TENSORS, _TENSORS, _THREADS = 100_001, 100_002, 100_003, 100_004, 100_010, 200_000
 
 Event = dict[str, Any]
-Timed = tuple[str, float, float]  # what, its begin and its end [s]
 
 
 def trace(launch: TracedLaunch) -> dict[str, Any]:
     """Return the trace of a launch for JSON."""
-    origin_s = min(phase.begin_s for times in launch.ranks for phase in times.phases)
+    origin_s = min(begin_s for times in launch.ranks for _, begin_s, _ in times.phases)
     events = [event for times in launch.ranks for event in _rank_events(times, origin_s)]
     events += _horovod_events(launch, origin_s)
     names = [event for event in events if event["ph"] == "M"]
@@ -236,7 +235,7 @@ def _rank_events(times: RankTimes, origin_s: float) -> Iterator[Event]:
         yield from _thread(pid, tid, f"TensorFlow: {thread}", profiled, origin_s - times.profiled_at)
 
 
-def _parts_in_steps(steps: Sequence[StepAt]) -> Iterator[Timed]:
+def _parts_in_steps(steps: Sequence[StepAt]) -> Iterator[TimedEvent]:
     for step in steps:
         if step.computed_at is not None:
             yield "computing", step.begun_at, step.computed_at
@@ -259,14 +258,21 @@ def _horovod_events(launch: TracedLaunch, origin_s: float) -> Iterator[Event]:
     yield from _thread(0, _OTHER_TENSORS, "Horovod: all other tensors", others, origin_s)
 
 
-def _other_exchanges(spans: Sequence[Span]) -> Iterator[Timed]:
+def _other_exchanges(spans: Sequence[Span]) -> Iterator[TimedEvent]:
     """Yield the times in which Horovod exchanged other tensors: broadcasts, barriers, its messages."""
-    for begin_s, end_s in union((span.begin_s, span.end_s) for span in spans):
-        names = dict.fromkeys(s.name for s in spans if s.kind == "operation" and begin_s <= s.begin_s <= end_s)
-        yield ", ".join(names) or "negotiation", begin_s, end_s
+    together: list[list[Span]] = []  # each list: those that overlap or touch
+    end_s = -math.inf
+    for span in sorted(spans, key=lambda span: span.begin_s):
+        if span.begin_s > end_s:
+            together.append([])
+        together[-1].append(span)
+        end_s = max(end_s, span.end_s)
+    for group in together:
+        names = dict.fromkeys(span.name for span in group if span.kind == "operation")
+        yield ", ".join(names) or "negotiation", group[0].begin_s, max(span.end_s for span in group)
 
 
-def _thread(pid: int, tid: int, name: str, times: Iterable[Timed], origin_s: float) -> Iterator[Event]:
+def _thread(pid: int, tid: int, name: str, times: Iterable[TimedEvent], origin_s: float) -> Iterator[Event]:
     """Yield the name of a thread of a process, and its events."""
     yield _named("thread_name", pid, tid, name)
     for event, begin_s, end_s in times:

@@ -5,7 +5,7 @@ import pytest
 
 from analysis import TableError, timeline
 from analysis.study import Study
-from analysis.timeline import Span, find_launches, step_parts, union, within, without
+from analysis.timeline import Span, find_launches, step_parts
 from record.schema import StepAt
 from tests.helpers.run_records import make_record, save
 from tests.helpers.timelines import horovod_events, launch_with_timeline, load
@@ -103,10 +103,3 @@ def test_what_is_exchanged_while_rank_0_computes_overlaps():
 def test_states_count_once_and_in_their_step_alone(states, expected):
     times, _ = part_times([0.5], *states)
     assert {name: times[name] for name in expected} == pytest.approx(expected)
-
-
-def test_intervals_on_the_clock():
-    assert union([(3, 4), (0, 1), (1, 2)]) == [(0, 2), (3, 4)]
-    assert without([(0, 10)], [(1, 2), (5, 11)]) == [(0, 1), (2, 5)]
-    assert without([(0, 1), (2, 3)], [(0.5, 2.5)]) == [(0, 0.5), (2.5, 3)]
-    assert within([(0, 2), (3, 6)], 1, 4) == 2
