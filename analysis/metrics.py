@@ -46,7 +46,7 @@ def step_s(batch: Value | float, images_per_s: Value) -> Value:
     return batch / images_per_s
 
 
-def bandwidth(transferred_bytes: float, time_s: float) -> float:
+def bandwidth(transferred_bytes: Value, time_s: Value) -> Value:
     """Return the transferred bytes/s. For an allreduce of one message per rank it is `algbw` of nccl-tests.
 
     https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
@@ -59,13 +59,13 @@ def hops(members: Value) -> Value:
     return 2 * (members - 1) / members
 
 
-def bus_bandwidth(message_bytes: float, time_s: float, ranks: int) -> float:
+def bus_bandwidth(message_bytes: Value, time_s: Value, ranks: Value) -> Value:
     """Return the bytes/s that each link must carry for an allreduce: bandwidth x 2 (ranks - 1) / ranks.
 
     Any algorithm needs n - 1 sums and n copies of every element over n links, so this can be compared with the
     bandwidth of a link, for any number of ranks. It is `busbw` of nccl-tests, same page.
     """
-    return bandwidth(message_bytes, time_s) * hops(float(ranks))
+    return bandwidth(message_bytes, time_s) * hops(ranks)
 
 
 def ring_allreduce_min_s(parameters: int, nodes: int, mbit_per_s: float) -> float:

@@ -46,11 +46,8 @@ def rounds(local: pd.DataFrame) -> pd.DataFrame:
     time_s: the median over the timed allreduces, each as measured on its slowest rank.
     """
     rows = local[local["quantity"] == "allreduce_s"]
-    rate = [
-        metrics.bus_bandwidth(size, time_s, ranks)
-        for size, time_s, ranks in zip(rows["message_bytes"], rows["value"], rows["ranks"], strict=True)
-    ]
-    return rows.assign(time_s=rows["value"], rate=rate)
+    size, ranks = rows["message_bytes"].astype(float), rows["ranks"].astype(float)
+    return rows.assign(time_s=rows["value"], rate=metrics.bus_bandwidth(size, rows["value"], ranks))
 
 
 def hardware_rates(local: pd.DataFrame) -> dict[str, Number]:

@@ -15,35 +15,26 @@ NEEDS = "records of `make equivalence`: the same steps on one rank and on severa
 # The columns that two compared runs share; runs with other seeds start from other weights.
 _ALIKE = ["arms", "repeat", "seed", "optimizer"]
 _INDEX = [*_ALIKE, "series", "backend", "learning_rate", "global_batch", "batch_per_rank", "ranks"]
-# The columns of a run that are fields of its pair.
-_RUN = ("optimizer", "backend", "ranks", "repeat", "batch_per_rank", "global_batch", "learning_rate")
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """A run of several ranks, and the run of one rank that it is compared with (`one_...`)."""
+    """A run of several ranks, and the run of one rank that it is compared with; both by the names of _INDEX."""
 
-    optimizer: str
-    backend: str  # that joins the ranks
-    ranks: int
-    repeat: int
-    batch_per_rank: int
-    global_batch: int
-    learning_rate: float  # of the whole job
-    one_global_batch: int
-    one_learning_rate: float
+    run: pd.Series
+    one: pd.Series
     losses: pd.Series  # by step, counted from 1 over the whole run
     one_losses: pd.Series
 
     @property
     def same_steps(self) -> bool:
         """Whether both made the same updates from the same samples, so that only the averaging differs."""
-        return self.global_batch == self.one_global_batch and self.same_rate
+        return bool(self.run["global_batch"] == self.one["global_batch"]) and self.same_rate
 
     @property
     def same_rate(self) -> bool:
-        """Whether both had the same learning rate."""
-        return self.learning_rate == self.one_learning_rate
+        """Whether both had the same learning rate, of the whole job."""
+        return bool(self.run["learning_rate"] == self.one["learning_rate"])
 
     @property
     def off(self) -> pd.Series:
@@ -64,21 +55,12 @@ def pairs(local: pd.DataFrame) -> list[Pair]:
     losses = local[local["quantity"] == "step_loss"]
     wide = losses.pivot_table("value", _INDEX, "step").sort_index()
     runs = wide.index.to_frame(index=False)
-    pairs = []
-    for number, run in ((number, runs.iloc[number]) for number in range(len(runs))):
-        counterparts = _counterparts(runs, run)
-        if run["ranks"] > 1 and len(counterparts):
-            base = counterparts.iloc[0]
-            pairs.append(
-                Pair(
-                    **{name: run[name] for name in _RUN},
-                    one_global_batch=base["global_batch"],
-                    one_learning_rate=base["learning_rate"],
-                    losses=wide.iloc[number],
-                    one_losses=wide.iloc[counterparts.index[0]],
-                )
-            )
-    return sorted(pairs, key=lambda p: (not p.same_steps, not p.same_rate, p.backend, p.ranks))
+    pairs = [
+        Pair(run, ones.iloc[0], wide.iloc[nth], wide.iloc[ones.index[0]])
+        for nth, run in enumerate(runs.iloc[nth] for nth in range(len(runs)))
+        if run["ranks"] > 1 and len(ones := _counterparts(runs, run))
+    ]
+    return sorted(pairs, key=lambda p: (not p.same_steps, not p.same_rate, p.run["backend"], p.run["ranks"]))
 
 
 def _counterparts(runs: pd.DataFrame, run: pd.Series) -> pd.DataFrame:
@@ -93,7 +75,8 @@ def _counterparts(runs: pd.DataFrame, run: pd.Series) -> pd.DataFrame:
 
 def ranks_label(pair: Pair) -> str:
     """Return a label of the ranks of a pair, with their backend unless that is Horovod."""
-    return f"{pair.ranks} ranks" + (f" ({pair.backend})" if pair.backend != "horovod" else "")
+    backend = pair.run["backend"]
+    return f"{pair.run['ranks']} ranks" + (f" ({backend})" if backend != "horovod" else "")
 
 
 def _each(pairs: Sequence[Pair]) -> str:
@@ -123,12 +106,12 @@ def summary(pairs: Sequence[Pair]) -> str:
     """Return the pairs as a table, and below it the verdict."""
     rows = [
         {
-            "joined by": p.backend,
-            "optimizer": p.optimizer,
-            "ranks x batch": f"{p.ranks} x {p.batch_per_rank}",
-            "global\nbatch": p.global_batch,
-            "learning\nrate": f"{p.learning_rate:g}",
-            "beside\none rank of": f"{p.one_global_batch} at {p.one_learning_rate:g}",
+            "joined by": p.run["backend"],
+            "optimizer": p.run["optimizer"],
+            "ranks x batch": f"{p.run['ranks']} x {p.run['batch_per_rank']}",
+            "global\nbatch": p.run["global_batch"],
+            "learning\nrate": f"{p.run['learning_rate']:g}",
+            "beside\none rank of": f"{p.one['global_batch']} at {p.one['learning_rate']:g}",
             "largest relative\ndifference of loss": f"{p.off.max():.2g}",
             "at step": f"{p.off.idxmax()}",
             "": ("the same steps: " if p.same_steps else "other steps: ") + ("agree" if p.agree else "differ"),

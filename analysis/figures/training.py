@@ -152,13 +152,13 @@ _BASE: dict[str, Any] = {"color": "0.7", "linewidth": 3.0, "linestyle": "-"}  # 
 
 
 def _loss_style(pair: Pair) -> dict[str, Any]:
-    colours = _LOSS_COLOURS.get(pair.backend, {})
-    return {"color": colours.get(pair.ranks, plots.BLACK), "linestyle": _LOSS_STYLES.get(pair.ranks, "-.")}
+    colours, ranks = _LOSS_COLOURS.get(pair.run["backend"], {}), pair.run["ranks"]
+    return {"color": colours.get(ranks, plots.BLACK), "linestyle": _LOSS_STYLES.get(ranks, "-.")}
 
 
 def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> None:
-    drawn = [("1 rank", p.one_global_batch, p.one_losses, _BASE) for p in pairs[:1]]
-    drawn += [(ranks_label(p), p.global_batch, p.losses, _loss_style(p)) for p in pairs]
+    drawn = [("1 rank", p.one["global_batch"], p.one_losses, _BASE) for p in pairs[:1]]
+    drawn += [(ranks_label(p), p.run["global_batch"], p.losses, _loss_style(p)) for p in pairs]
     for label, global_batch, losses, style in drawn:
         x = losses.index * global_batch / 1000 if over_images else losses.index
         axes.plot(x, losses, label=label, **style)
@@ -169,7 +169,7 @@ def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> Non
 
 def _draw_losses(points: FigureData) -> Figure:
     fig, (same, same_batch, as_report, off) = plots.canvas(2, 2, height_mm=108)
-    first = [p for p in pairs(points.local) if p.repeat == 0]
+    first = [p for p in pairs(points.local) if p.run["repeat"] == 0]
     groups = {
         "the same steps": (same, [p for p in first if p.same_steps]),
         "batch per rank kept": (same_batch, [p for p in first if not p.same_steps and p.same_rate]),
@@ -180,12 +180,13 @@ def _draw_losses(points: FigureData) -> Figure:
         axes.set_ylim(0, 1.08 * highest_loss)
         for pair in group:
             differs = pair.off[pair.off > 0]
-            off.plot(differs.index, differs, linewidth=0.6, **_loss_style(pair), **_MARKS.get(pair.backend, _DOTS))
+            marks = _MARKS.get(pair.run["backend"], _DOTS)
+            off.plot(differs.index, differs, linewidth=0.6, **_loss_style(pair), **marks)
         highest = max((pair.off.max() for pair in group), default=0.0)
         if highest > 0:  # else nothing of the group is drawn
             off.text(0.03, 3 * highest, title, transform=off.get_yaxis_transform(), fontsize=5.5, color=plots.GREY)
     if scaled := [p for p in first if not p.same_rate]:
-        title = f"{scaled[0].optimizer.capitalize()}, rate {scaled[0].one_learning_rate:g} x ranks"
+        title = f"{scaled[0].run['optimizer'].capitalize()}, rate {scaled[0].one['learning_rate']:g} x ranks"
         _losses(as_report, scaled, title, over_images=True)
         as_report.set_yscale("log")
     off.set_yscale("log")

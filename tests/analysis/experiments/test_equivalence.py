@@ -38,11 +38,11 @@ def local_table(results):
 def test_the_largest_relative_difference_worked_by_hand(local_table):
     # 2.0 and 2.0, 1.0 and 1.01, 0.5 and 0.52: 0, 1 % and 4 %, at the fourth step of the run (one is before the timed).
     same, other = equivalence.pairs(local_table([2.0, 1.01, 0.52]))
-    assert (same.ranks, same.global_batch, same.same_steps, same.agree) == (2, 64, True, False)
+    assert (same.run["ranks"], same.run["global_batch"], same.same_steps, same.agree) == (2, 64, True, False)
     assert same.off.tolist() == pytest.approx([0, 0.01, 0.04])
     assert same.off.idxmax() == 4
     # Its global batch is 128; it is compared with the one rank that has as many images a rank.
-    assert (other.global_batch, other.one_global_batch, other.same_steps) == (128, 64, False)
+    assert (other.run["global_batch"], other.one["global_batch"], other.same_steps) == (128, 64, False)
     assert other.off.tolist() == pytest.approx([0, 0.5, 1.0])
 
 
@@ -66,7 +66,7 @@ def test_other_learning_rates_and_other_seeds_are_not_the_same_steps(results):
     for ranks in (1, 2):
         add(results, ranks, CURVE, 32, optimizer=sgd(0.01, "linear"))
     (pair,) = equivalence.pairs(results.table())
-    assert (pair.learning_rate, pair.one_learning_rate, pair.same_steps) == (0.02, 0.01, False)
+    assert (pair.run["learning_rate"], pair.one["learning_rate"], pair.same_steps) == (0.02, 0.01, False)
 
 
 @pytest.mark.slow
