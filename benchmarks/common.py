@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: options, tables, intervals as text, the command of a launch and the name of a curve."""
+"""Shared by the benchmarks: options, tables, the command of a launch and the name of a curve."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
-from record import intervals
 from train.launch.execute import this_machine
 from train.launch.plan.make_plan import make
 
@@ -44,14 +43,6 @@ def merged(rows: Iterable[Row], by: Collection[str]) -> list[Row]:
 
     groups = [list(group) for _, group in itertools.groupby(rows, lambda row: [row[name] for name in by])]
     return [{column: values(column, group) for column in group[0]} for group in groups]
-
-
-def in_words(values: Sequence[float], digits: int = 3) -> str:
-    """Return the typical value with its 95 % interval; the values themselves where they are too few for one."""
-    number = intervals.typical([values])
-    if number is None or not number.has_interval:
-        return ", ".join(f"{value:.{digits}f}" for value in values)
-    return number.text(f".{digits}f")
 
 
 def launch_overrides(results: Path, user_overrides: Sequence[str], **measure: object) -> list[str]:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.common import Row, curve_of, launch_command, launch_overrides, options, show
@@ -54,21 +55,21 @@ def main() -> None:
 def disturb(job: subprocess.Popen, results: Path) -> set[int]:
     """Run the busy loop in turns until the job ends. Returns the numbers of the rounds beside it."""
     beside_loop: set[int] = set()
-    loop: subprocess.Popen | None = None
-    begin = time.monotonic()
-    try:
-        while job.poll() is None:
-            is_due = (time.monotonic() - begin) // _IN_TURN_S % 2 == 1
-            if loop is None and is_due:
-                loop = busy_loop(max(affinity.usable_cores()))
-            elif loop is not None and not is_due:
-                loop = end(loop)
-            if loop is not None and (number := finished(results)) is not None:
-                beside_loop.add(number)
-            time.sleep(_EVERY_S)
-    finally:
-        end(loop)
+    while job.poll() is None:
+        wait(job, _IN_TURN_S)
+        with busy_loop(max(affinity.usable_cores())):
+            end = time.monotonic() + _IN_TURN_S
+            while time.monotonic() < end and wait(job, _EVERY_S):
+                if (number := finished(results)) is not None:
+                    beside_loop.add(number)
     return beside_loop
+
+
+def wait(job: subprocess.Popen, seconds: float) -> bool:
+    """Wait for so long, or until the job has ended; return whether it still runs."""
+    with suppress(subprocess.TimeoutExpired):
+        job.wait(seconds)
+    return job.poll() is None
 
 
 def finished(results: Path) -> int | None:
@@ -80,15 +81,15 @@ def finished(results: Path) -> int | None:
     return None
 
 
-def busy_loop(core: int) -> subprocess.Popen:
+@contextmanager
+def busy_loop(core: int) -> Iterator[subprocess.Popen]:
+    """Run a loop on a core while the block runs."""
     code = f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"
-    return subprocess.Popen([sys.executable, "-c", code])
-
-
-def end(loop: subprocess.Popen | None) -> None:
-    if loop is not None:
-        loop.kill()
-        loop.wait()
+    with subprocess.Popen([sys.executable, "-c", code]) as loop:
+        try:
+            yield loop
+        finally:
+            loop.kill()
 
 
 def compare(run: RunRecord, beside_loop: set[int]) -> Iterator[Row]:

@@ -1,6 +1,6 @@
 """How often `explain` answers, how often its intervals hold the truth, and how often it is confidently wrong.
 
-    python -m benchmarks.explain_coverage [--curves 100] [--only WORDS]
+    python -m benchmarks.explain_coverage [--curves 100]
 
 Each line simulates one kind of work with one kind of noise, on three designs: "divided" shares 512 steps out among 1 to
 32 ranks, half of the curves with measured speeds; "run added" is the same with the runs that `explain` names; "best"
@@ -31,41 +31,20 @@ FIXED_S, BATCH, IMAGE_S = 12.0, 64, 1 / 170
 Values = np.ndarray
 
 
-@dataclass(frozen=True)
-class Noise:
-    """Standard deviations of a wall time: additive [s] and proportional; `tails`: degrees of Student's t."""
-
-    name: str
-    proportional: float = 0.0
-    additive_s: float = 0.0
-    tails: float = math.inf
-
-    def times_s(self, exact_s: Values, rng: Rng) -> Values:
-        """Return the wall times with noise."""
-        shape = (2, len(exact_s))
-        if math.isinf(self.tails):
-            unit = rng.normal(size=shape)
-        else:
-            unit = rng.standard_t(self.tails, shape) / math.sqrt(self.tails / (self.tails - 2))
-        return exact_s * (1 + self.proportional * unit[0]) + self.additive_s * unit[1]
+# Standard deviations of wall times: proportional and additive [s]; with the tails of Student's t or of a normal one.
+ONE_PER_CENT = "1 %"
+HEAVY_TAILS = "1 %, Student's t with 3 degrees"
+NOISES = {
+    ONE_PER_CENT: (0.01, 0.0), "3 %": (0.03, 0.0), "5 %": (0.05, 0.0), "0.3 s": (0.0, 0.3),
+    "0.5 % and 0.15 s": (0.005, 0.15), HEAVY_TAILS: (0.01, 0.0),
+}  # fmt: skip
 
 
-ONE_PER_CENT = Noise("1 %", 0.01)
-NOISES = (
-    Noise("3 %", 0.03),
-    Noise("5 %", 0.05),
-    Noise("0.3 s", additive_s=0.3),
-    Noise("0.5 % and 0.15 s", 0.005, 0.15),
-    Noise("1 %, Student's t with 3 degrees", 0.01, tails=3),
-)
-
-
-def _same(ranks: Values) -> Values:
-    return np.ones_like(ranks)
-
-
-def _none(ranks: Values, steps: Values, rng: Rng) -> Values:
-    return np.zeros_like(ranks)
+def noisy(exact_s: Values, noise: str, rng: Rng) -> Values:
+    """Return wall times with one of NOISES."""
+    (proportional, additive_s), shape = NOISES[noise], (2, len(exact_s))
+    unit = rng.standard_t(3, shape) / math.sqrt(3) if noise == HEAVY_TAILS else rng.normal(size=shape)
+    return exact_s * (1 + proportional * unit[0]) + additive_s * unit[1]
 
 
 @dataclass(frozen=True)
@@ -73,8 +52,8 @@ class Kind:
     """One kind of work: `grows`, the time of a step over that of one rank; `recurs_s`, what speeds do not count."""
 
     name: str
-    grows: Callable[[Values], Values] = _same
-    recurs_s: Callable[[Values, Values, Rng], Values] = _none
+    grows: Callable[[Values], Values] = np.ones_like
+    recurs_s: Callable[[Values, Values, Rng], Values] = lambda ranks, steps, rng: np.zeros_like(ranks)
     fixed_s: Callable[[Values], Values] = lambda ranks: np.full_like(ranks, FIXED_S)
     batch: Callable[[Values], Values] = lambda ranks: np.full_like(ranks, BATCH)
 
@@ -124,14 +103,14 @@ KINDS = (
 )  # fmt: skip
 
 
-def curve(kind: Kind, noise: Noise, ranks: Values, steps: Values, speeds: bool, rng: Rng) -> pd.DataFrame:
+def curve(kind: Kind, noise: str, ranks: Values, steps: Values, speeds: bool, rng: Rng) -> pd.DataFrame:
     """Return runs of one kind."""
     ranks, steps, batch = ranks.astype(float), steps.astype(float), kind.batch(ranks.astype(float))
     image_s = kind.grows(ranks) * IMAGE_S
     exact_s = kind.fixed_s(ranks) + steps * batch * image_s + kind.recurs_s(ranks, steps, rng)
     runs = {"ranks": ranks.astype(int), "steps_per_rank": steps, "batch_per_rank": batch}
     speed = 1 / image_s * (1 + 0.005 * rng.normal(size=len(ranks))) if speeds else math.nan
-    return pd.DataFrame(runs | {"wall_s": noise.times_s(exact_s, rng), "images_per_s_per_rank": speed})
+    return pd.DataFrame(runs | {"wall_s": noisy(exact_s, noise, rng), "images_per_s_per_rank": speed})
 
 
 DIVIDED = np.array([1, 2, 4, 8, 16, 32])
@@ -148,7 +127,7 @@ def judged(kind: Kind, runs: pd.DataFrame, explained: explain.Explanation) -> di
 
 
 LINES = [(kind, ONE_PER_CENT) for kind in KINDS]
-LINES += [(kind, noise) for kind in KINDS[:2] for noise in NOISES]
+LINES += [(kind, noise) for kind in KINDS[:2] for noise in [*NOISES][1:]]
 
 
 def line(number: int, curves: int) -> Row:
@@ -167,7 +146,7 @@ def line(number: int, curves: int) -> Row:
             results["run added"].append(judged(kind, runs, explain.explain(runs)))
         runs = curve(kind, noise, *BEST, speeds, rng)
         results["best"].append(judged(kind, runs, explain.explain(runs)))
-    return {"kind": kind.name, "noise": noise.name} | dict(_cells(results))
+    return {"kind": kind.name, "noise": noise} | dict(_cells(results))
 
 
 def _cells(results: dict[str, list[dict[str, float]]]) -> Iterator[tuple[str, str]]:
@@ -178,17 +157,10 @@ def _cells(results: dict[str, list[dict[str, float]]]) -> Iterator[tuple[str, st
 
 
 def main() -> None:
-    parser = options("explain_coverage", __doc__, curves=(100, "of each line"))
-    parser.add_argument("--only", default="", help="the kinds whose name contains this text")
-    arguments = parser.parse_args()
+    curves = options("explain_coverage", __doc__, curves=(100, "of each line")).parse_args().curves
     with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:
-        jobs = [
-            pool.submit(line, number, arguments.curves)
-            for number, (kind, _) in enumerate(LINES)
-            if arguments.only in kind.name
-        ]
-        show(job.result() for job in jobs)
-    print(f"\nnominal 95 %; {arguments.curves} curves a line")
+        show(pool.map(line, range(len(LINES)), [curves] * len(LINES)))
+    print(f"\nnominal 95 %; {curves} curves a line")
 
 
 if __name__ == "__main__":

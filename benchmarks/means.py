@@ -12,6 +12,7 @@ named alone although the wait is as long on average, or longer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -63,25 +64,24 @@ def coverage(cases: int, rng: Rng) -> Iterator[Row]:
             row[f"{count} x {rounds}"] = f"{holds(draw, mean, (count, rounds), 0.0, cases, rng):.3f}"
         # Launches that differ by 5 %.
         row["3 x 17, launches differ"] = f"{holds(draw, mean, (3, 17), 0.05, cases, rng):.3f}"
-
-        def step_means(rng: Rng, n: int, draw: Draw = draw) -> np.ndarray:
-            return draw(rng, n * _STEPS).reshape(n, _STEPS).mean(axis=1)
-
-        row[f"6 means of {_STEPS}"] = f"{holds(step_means, mean, (6, 1), 0.0, cases, rng):.3f}"
+        row[f"6 means of {_STEPS}"] = f"{holds(partial(_step_means, draw), mean, (6, 1), 0.0, cases, rng):.3f}"
         yield row
+
+
+def _step_means(draw: Draw, rng: Rng, n: int) -> np.ndarray:
+    return draw(rng, n * _STEPS).reshape(n, _STEPS).mean(axis=1)
 
 
 def named_alone(design: tuple[int, int], wait_s: float, cases: int, rng: Rng) -> float:
     """Return how often the exchange is named alone beside a rare wait that takes so long on average."""
 
-    def is_named() -> bool:
-        def difference(rng: Rng, n: int) -> np.ndarray:
-            return rng.normal(0.1, 0.02, n) - wait_s / 0.12 * (rng.random(n) < 0.12) - rng.normal(0, 0.02, n)
+    def difference(rng: Rng, n: int) -> np.ndarray:
+        return rng.normal(0.1, 0.02, n) - wait_s / 0.12 * (rng.random(n) < 0.12) - rng.normal(0, 0.02, n)
 
-        values = launches(difference, design, 0.0, rng)
-        return sum(map(len, values)) >= MIN_ROUNDS and is_above(arithmetic_mean(values))
-
-    return float(np.mean([is_named() for _ in range(cases)]))
+    if design[0] * design[1] < MIN_ROUNDS:
+        return 0.0
+    numbers = (arithmetic_mean(launches(difference, design, 0.0, rng)) for _ in range(cases))
+    return float(np.mean([is_above(number) for number in numbers]))
 
 
 def main() -> None:

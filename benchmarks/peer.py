@@ -9,16 +9,17 @@ the time between its lines is measured. docs/strategies.md explains the ratios.
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.common import in_words, launch_command, launch_overrides, options
+from analysis.stats.repeats import typical
+from benchmarks.common import launch_command, launch_overrides, options
 from common import affinity
 from record import schema as record
 from record.summary import throughput
@@ -34,49 +35,27 @@ _BEGINS, _ENDS = "Running benchmark...", "Img/sec per "  # lines of the script b
 _BOUND = 'exec taskset --cpu-list "$(echo "$0" | cut -d: -f$((HOROVOD_LOCAL_RANK + 1)))" "$@"'
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The settings that all runs share."""
-
-    script: Path
-    model: str
-    ranks: int
-    batch: int  # per rank
-    steps: int  # timed
-
-
 def main() -> None:
     """Run all in turn, and print the ratio of each arm of the kit to the script."""
     numbers = {"ranks": (2, "of each run"), "batch": (4, "images of a rank a step"), "steps": (10, "timed, of a run")}
     parser = options("peer", __doc__, **numbers, pairs=(6, "of runs; six have an interval"))
     parser.add_argument("--script", type=Path, required=True, help="tensorflow2_synthetic_benchmark.py of Horovod")
     parser.add_argument("--model", choices=_MODELS, default=_MODELS[0], help="default: %(default)s")
-    arguments = parser.parse_args()
-    if not arguments.script.is_file():
-        parser.error(
-            f"--script {arguments.script}: no such file; it is in examples/tensorflow2 of Horovod's repository"
-        )
-    setting = Setting(arguments.script.resolve(), arguments.model, arguments.ranks, arguments.batch, arguments.steps)
-    ratios_by_arm: dict[str, list[float]] = {arm: [] for arm in _ARMS}
-    for number in range(arguments.pairs):
-        rates = in_turn(setting, number)
-        text = ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())
-        print(f"{number + 1} of {arguments.pairs}, images/s: {text}", flush=True)
-        for arm in _ARMS:
-            ratios_by_arm[arm].append(rates[arm] / rates[_SCRIPT])
-    for arm, ratios in ratios_by_arm.items():
-        print(f"{arm} / script: {in_words(ratios)}")
+    setting, names = parser.parse_args(), (_SCRIPT, *_ARMS)
+    setting.script = setting.script.resolve()
+    if not setting.script.is_file():
+        parser.error(f"--script {setting.script}: no such file; it is in examples/tensorflow2 of Horovod's repository")
+    turns = []
+    for number in range(setting.pairs):
+        order = random.Random(number).sample(names, len(names))
+        turns.append({name: script_rate(setting) if name == _SCRIPT else kit_rate(setting, name) for name in order})
+        text = ", ".join(f"{name} {turns[-1][name]:.3g}" for name in names)
+        print(f"{number + 1} of {setting.pairs}, images/s: {text}", flush=True)
+    for arm in _ARMS:
+        print(f"{arm} / script: {typical([[rates[arm] / rates[_SCRIPT] for rates in turns]]).text('.3f')}")
 
 
-def in_turn(setting: Setting, number: int) -> dict[str, float]:
-    """Return images/s of the script and of each arm, run one after the other in random order, seeded by this number."""
-    names = (_SCRIPT, *_ARMS)
-    order = random.Random(number).sample(names, len(names))
-    rates = {name: script_rate(setting) if name == _SCRIPT else kit_rate(setting, name) for name in order}
-    return {name: rates[name] for name in names}
-
-
-def script_rate(setting: Setting) -> float:
+def script_rate(setting: argparse.Namespace) -> float:
     """Return images/s of all ranks of the script, by the time between its lines. Raises SystemExit if it fails."""
     launcher = ["-m", "train.launch.start.gloo", "--ranks", str(setting.ranks), "--hosts", f"localhost:{setting.ranks}"]
     options = {"model": PRETRAINED[setting.model][1], "batch-size": setting.batch, "num-iters": 1}
@@ -106,7 +85,7 @@ def cores(ranks: int) -> str:
     return ":".join(",".join(map(str, rank_cores)) for rank_cores in cores_by_rank)
 
 
-def kit_rate(setting: Setting, arm: str) -> float:
+def kit_rate(setting: argparse.Namespace, arm: str) -> float:
     """Return images/s of one launch of an arm of the kit. Raises SystemExit if it fails."""
     with tempfile.TemporaryDirectory() as folder:
         overrides = ["experiment=strategies", f"model={setting.model}", f"nodes={setting.ranks}"]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from analysis.metrics import hops
 from analysis.predict import Curve, calibration, doublings, predict, reading
@@ -27,51 +28,46 @@ TABLES = Path("tests/analysis/user_table/published")
 POINTS, TARGETS = 2.0 ** np.arange(5), np.array([32.0, 64.0, 128.0])
 
 
-def _set(check: Check) -> str:
-    """Return the name of the set of curves that a check belongs to."""
-    source = check.holdout.curve.source
-    return "DLPerf" if "dlperf" in source else source
+DISTANCES = {(0, 1): "one doubling or less", (1, 2): "two", (2, 4): "three or four"}  # doublings beyond the points
+
+
+def _points(check: Check) -> pd.DataFrame:
+    """Return a row for each point that was predicted."""
+    source, predicted = check.holdout.curve.source, check.predicted
+    return pd.DataFrame(
+        {
+            "set": "DLPerf" if "dlperf" in source else source, "curve": id(check.holdout.curve),
+            "error": abs(check.error), "held": check.held, "width": predicted.high / predicted.low,
+            "beyond": doublings(check.holdout.lower, check.holdout.ranks),
+        }
+    )  # fmt: skip
 
 
 def public(checks: list[Check]) -> Iterator[Row]:
     """Yield a line for each set of curves and distance of the prediction."""
-    for network in (*dict.fromkeys(map(_set, checks)), "all"):
-        chosen = [check for check in checks if network in (_set(check), "all")]
-        for name, least, most in (("one doubling or less", 0, 1), ("two", 1, 2), ("three or four", 2, 4)):
-            rows = np.array(
-                [
-                    (abs(error), held, high / low)
-                    for check in chosen
-                    for error, held, high, low, beyond in zip(
-                        check.error, check.held, check.predicted.high, check.predicted.low,
-                        doublings(check.holdout.lower, check.holdout.ranks), strict=True,
-                    )
-                    if least < beyond <= most
-                ]
-            )  # fmt: skip
+    points = pd.concat(map(_points, checks))
+    for name, own in (*points.groupby("set", sort=False), ("all", points)):
+        for (least, most), distance in DISTANCES.items():
+            rows = own[own["beyond"].gt(least) & own["beyond"].le(most)]
             if len(rows):
                 yield {
-                    "curves": network,
-                    "beyond the points": name,
-                    "number": str(len({id(check.holdout.curve) for check in chosen})),
-                    "error": f"{np.median(rows[:, 0]):.1%}",
-                    "held": f"{rows[:, 1].sum():.0f} of {len(rows)}",
-                    "high / low": f"{np.median(rows[:, 2]):.2f}",
-                    "largest": f"{rows[:, 2].max():.2f}",
+                    "curves": str(name),
+                    "beyond the points": distance,
+                    "number": str(own["curve"].nunique()),
+                    "error": f"{rows['error'].median():.1%}",
+                    "held": f"{rows['held'].sum():.0f} of {len(rows)}",
+                    "high / low": f"{rows['width'].median():.2f}",
+                    "largest": f"{rows['width'].max():.2f}",
                 }
-
-
-def dlperf(learned: float) -> list[Check]:
-    """Return the predictions of DLPerf's curves."""
-    columns = {"frameworks": "cells=images_per_s", "paddle": "", "repeats": "rows=repeats"}
-    tables = [user_table.read(TABLES / f"dlperf_{name}.md", text) for name, text in columns.items()]
-    curves = [curve for table in tables for curve in reading.file(table, "allreduce")]
-    return [Check(holdout, predict(holdout.lower, holdout.ranks, learned)) for holdout in calibration.holdouts(curves)]
 
 
 def all_checks(published: PublishedCurves) -> list[Check]:
     """Return the predictions of the published curves, and of DLPerf's."""
-    return [*published.checks, *dlperf(published.in_general)]
+    columns = {"frameworks": "cells=images_per_s", "paddle": "", "repeats": "rows=repeats"}
+    tables = [user_table.read(TABLES / f"dlperf_{name}.md", text) for name, text in columns.items()]
+    curves = [curve for table in tables for curve in reading.file(table, "allreduce")]
+    dlperf = (Check(h, predict(h.lower, h.ranks, published.in_general)) for h in calibration.holdouts(curves))
+    return [*published.checks, *dlperf]
 
 
 def ring(rng: Rng, per_node: int) -> StepTime:

@@ -13,7 +13,6 @@ import json
 import math
 import re
 import statistics
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -24,28 +23,20 @@ from analysis import PUBLISHED
 from analysis.table.schema import COLUMNS
 
 Row = dict[str, Any]
+_MOST_BYTES = 4 << 20  # of a file
 
 
 @functools.cache
 def paths(clone: Path) -> list[str]:
-    """Return the paths of the files of the newest commit."""
-    command = ["git", "-C", str(clone), "ls-tree", "-r", "-z", "--name-only", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0")
+    """Return the paths of the files of a clone, sorted."""
+    files = (path for path in clone.rglob("*") if path.is_file() and path.stat().st_size < _MOST_BYTES)
+    return sorted(path.relative_to(clone).as_posix() for path in files)
 
 
 def texts(clone: Path, pattern: str) -> Iterator[tuple[str, str]]:
-    """Yield the path and the content of each file of the newest commit whose whole path matches."""
-    command = ["git", "-C", str(clone), "cat-file", "--batch"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for path in filter(re.compile(pattern).fullmatch, paths(clone)):
-            process.stdin.write(f"HEAD:{path}\n".encode())
-            process.stdin.flush()
-            *_, size = process.stdout.readline().split()
-            if size != b"missing":  # too large for a snapshot
-                yield path, process.stdout.read(int(size) + 1).decode("utf-8-sig", "replace")
-        process.stdin.close()
+    """Yield the path and the content of each file whose whole path matches."""
+    for path in filter(re.compile(pattern).fullmatch, paths(clone)):
+        yield path, (clone / path).read_text("utf-8-sig", "replace")
 
 
 def mlperf(clones: Sequence[Path]) -> Iterator[Row]:
@@ -62,10 +53,9 @@ def mlperf(clones: Sequence[Path]) -> Iterator[Row]:
                 described[path.replace("/systems/", "/results/").removesuffix(".json")] = json.loads(text)
             except json.JSONDecodeError:
                 print(f"left out: {clone.name} {path}: no JSON")
-        logs = (re.fullmatch(r"([^/]+/results/[^/]+)/(\w+)/result_\d+\.txt", path) for path in paths(clone))
-        for folder, benchmark in sorted(
-            {(log[1], log[2]) for log in logs if log and log[2] != "minigo"}
-        ):  # games differ
+        # Not of Minigo: its games differ.
+        logs = (re.fullmatch(r"([^/]+/results/[^/]+)/((?!minigo/)\w+)/result_\d+\.txt", path) for path in paths(clone))
+        for folder, benchmark in sorted({(log[1], log[2]) for log in logs if log}):
             if (key := _system(folder, facts := described.get(folder, {}))) and key[0]:
                 sizes = systems[(benchmark, *key[1:])][clone]
                 if key[0] not in sizes or len(folder) < len(sizes[key[0]][0]):
@@ -87,24 +77,18 @@ def _system(folder: str, facts: Row) -> tuple[Any, ...]:
         return ()
     if not str(facts.get("division")).lower().startswith("clos"):
         return ()
-    frameworks = re.findall(
-        r"pytorch|mxnet|tensorflow|tf\b|jax|hugectr|mindspore|popart|nemo|dgl|maxtext", folder.lower()
-    )
+    frameworks = r"pytorch|mxnet|tensorflow|tf\b|jax|hugectr|mindspore|popart|nemo|dgl|maxtext"
     # Rounds write the same name with and without the company, the power and the number of cores.
     needless = r"nvidia|habana|intel|amd|\(\d+w\)|\(r\)|\d+-core processor|cpu|@.*|(?<=sxm)\d|\W"
-    chips = (
-        re.sub(needless, "", str(facts.get(f"{of}_model_name")).lower()) for of in ("accelerator", "host_processor")
-    )
-    return (nodes * (each or 1), folder.split("/")[0], *chips, each, *sorted({*frameworks}))
+    names = (str(facts.get(f"{chip}_model_name")).lower() for chip in ("accelerator", "host_processor"))
+    chips = (re.sub(needless, "", name) for name in names)
+    return (nodes * (each or 1), folder.split("/")[0], *chips, each, *sorted({*re.findall(frameworks, folder.lower())}))
 
 
 def _mlperf_curve(clone: Path, benchmark: str, sizes: dict[int, tuple[str, Row]]) -> Iterator[Row]:
     """Yield the points of a curve whose logs have rates by one rule; samples/s if an epoch has as many at each size."""
-    logs = {
-        ranks: texts(clone, re.escape(f"{system[0]}/{benchmark}/") + r"result_\d+\.txt")
-        for ranks, system in sizes.items()
-    }
-    runs = {ranks: [mlperf_rates(log) for _, log in files] for ranks, files in logs.items()}
+    logs = {ranks: re.escape(f"{folder}/{benchmark}/") + r"result_\d+\.txt" for ranks, (folder, _) in sizes.items()}
+    runs = {ranks: [mlperf_rates(log) for _, log in texts(clone, pattern)] for ranks, pattern in logs.items()}
     rule = ""
     measured: dict[int, list[Row]] = {}
     for name in (name for name, benchmarks in _RULES.items() if benchmark in (benchmarks or (benchmark,))):
@@ -209,11 +193,8 @@ def archer(clones: Sequence[Path]) -> Iterator[Row]:
         rate, ranks, nodes = _archer_run(path, text)
         if rate and nodes and text not in seen:
             seen.add(text)
-            stem = re.sub(
-                r"\d+(?=-?(nodes?|ranks|cores|tasks|processes))|\d{6,}|[._]\d+$",
-                "",
-                path.removesuffix(Path(path).suffix),
-            )
+            sizes_and_dates = r"\d+(?=-?(nodes?|ranks|cores|tasks|processes))|\d{6,}|[._]\d+$"
+            stem = re.sub(sizes_and_dates, "", path.removesuffix(Path(path).suffix))
             curves[stem.removeprefix("apps/"), f"{ranks / nodes:g}" if ranks else ""][nodes].append((rate, ranks))
     for (stem, each), sizes in curves.items():
         program, case, _, system, *_ = stem.split("/")
@@ -263,9 +244,8 @@ def lanl(clones: Sequence[Path]) -> Iterator[Row]:
 
 def dlperf(clones: Sequence[Path]) -> Iterator[Row]:
     """Yield the throughputs and speedups of the tables in the reports: V100, eight a node, InfiniBand."""
-    for path, text in texts(
-        clones[0], r"(?!reports/|OneFlow/Cl|OneFlow/L).*README\.md|OneFlow/.*_v0\.3\.1_report.*\.md"
-    ):
+    pages = r"(?!reports/|OneFlow/Cl|OneFlow/L).*README\.md|OneFlow/.*_v0\.3\.1_report.*\.md"
+    for path, text in texts(clones[0], pages):
         precision, batch, number = "", "", 0
         head: list[str] = []
         for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""The record of 1,024 ranks with 1,000 steps each: written, read, drawn and audited; and the progress of its run.
+"""The record of 1,024 ranks with 1,000 steps each: written, read, drawn and audited.
 
     python -m benchmarks.thousand_record [--ranks 1024] [--steps 1000] [--cpu]
 
@@ -8,7 +8,6 @@ The parts are simulated; the real code reads them. docs/clusters.md has the conc
 from __future__ import annotations
 
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,46 +22,34 @@ from analysis import audit
 from analysis.figures import registry
 from analysis.figures.files import draw
 from analysis.study import Study
-from benchmarks.common import options, show
-from record import parts, progress, protocol, recorded_config
+from benchmarks.common import options
+from record import parts, protocol, recorded_config
 from record import run_files as files
 from record.parts import JobEnd, PartWriter, assemble
-from record.run_files import write_once
 from record.schema import RECORD_NAME, RunRecord, Usage, dumps
 from tests.helpers.launched import measured
 from tests.helpers.noisy_records import identity
 from tests.helpers.run_records import make_record
-from train.launch.supervise import presence
 
-SEED = 1024
 RANKS_PER_NODE = 4
 STARTED_AT = 1_764_000_000.0
 STEP_S = 0.1
 PHASES_S = {"start": 2.0, "import": 8.0, "init": 3.0, "data": 0.1, "build": 4.0, "broadcast": 1.0, "first_step": 20.0}
-GOALS = {"parts -> record": "10 s", "record read and checked": "3 s"}
 
 T = TypeVar("T")
 
 
-class Stages:
-    """The stages so far, each with its time."""
-
-    def __init__(self) -> None:
-        """Begin without a stage."""
-        self.rows: list[list[str]] = []
-
-    def time(self, name: str, do: Callable[[], T], describe: Callable[[T], str] = lambda _: "") -> T:
-        """Call `do`, add a row with its time and the description of its result, and return the result."""
-        began = time.perf_counter()
-        result = do()
-        self.rows.append([name, f"{time.perf_counter() - began:.2f} s", GOALS.get(name, ""), describe(result)])
-        print(f"{name}: {self.rows[-1][1]} {self.rows[-1][3]}", file=sys.stderr)
-        return result
+def stage(name: str, do: Callable[[], T]) -> T:
+    """Return the result of `do`, and print how long it took."""
+    began = time.perf_counter()
+    result = do()
+    print(f"{name}: {time.perf_counter() - began:.2f} s")
+    return result
 
 
 def example(ranks: int, steps: int, computes: bool) -> RunRecord:
     """Return a record with times of its ranks; computes: on CPUs, which say when they had computed."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(1024)
     run = make_record(nodes=ranks // RANKS_PER_NODE, ranks_per_node=RANKS_PER_NODE, steps=steps, warm_up_steps=10)
     run.config["measure"] |= {"epochs": 0, "budget_s": 300}
     run.config |= {"rounds": [], "rank_groups": [], "allreduce_sweep": None}
@@ -106,49 +93,29 @@ def assembled(folder: Path, run: RunRecord) -> bytes:
     return dumps(assemble(rank_parts, identity(run), JobEnd(STARTED_AT, job_s, cores_shared=False)))
 
 
-def profile_record(stages: Stages, home: Path, run: RunRecord) -> None:
-    """Time the stages from the parts to the record, and its analysis."""
-    folder = files.run_folder(home, 0, 1)
+def profile_record(results: Path, run: RunRecord) -> None:
+    """Print the time of each stage from the parts to the record, and of its analysis."""
+    folder = files.run_folder(files.point_folder(results, run.experiment, run.point, run.config_hash), 0, 1)
     folder.mkdir(parents=True)
     write_parts(folder, run)
-    in_progress(stages, folder, run)
-    text = stages.time("parts -> record", lambda: assembled(folder, run), lambda text: f"{len(text) / 2**20:.1f} MiB")
-    stages.time("record written", lambda: write_once(folder / RECORD_NAME, text))
-    results = home.parents[2]
+    text = stage("parts -> record (goal: 10 s)", lambda: assembled(folder, run))
+    stage("record written", lambda: files.write_once(folder / RECORD_NAME, text))
     study = Study(results)
-    stages.time("record read and checked", lambda: study.local, lambda table: f"{len(table)} rows")
+    stage("record read and checked (goal: 3 s)", lambda: study.local)
     if study.notices:
         sys.exit(str(study.notices[0]))
-    stages.time("audited", lambda: audit.record_findings(study), lambda findings: f"{len(findings)} findings")
+    stage("audited", lambda: audit.record_findings(study))
     figures = [entry for entry in registry.figures(study.local).values() if entry.published is None]
-    stages.time("its figures drawn", lambda: draw(figures, study, results / "figures", lambda _: None))
-
-
-def in_progress(stages: Stages, folder: Path, run: RunRecord) -> None:
-    """Time the progress line and `make status`, as during the run."""
-    protocol.write_assignment(folder, protocol.Assignment(run.config, run.config_hash, 0, {}, True, False))
-    follower = progress.Follower(folder)
-    for look in ("first", "next"):
-        stages.time(f"progress line, {look} look", lambda: progress.run_progress(follower, run.config))
-        stages.time(f"parts of all ranks, {look} look", follower.parts, lambda by_rank: f"{len(by_rank)} ranks")
-    presence.note_begin(folder)
-    command = [sys.executable, "-m", "train.launch.status", str(folder.parents[3])]
-    stages.time(
-        "make status", lambda: subprocess.run(command, check=True, capture_output=True, text=True).stdout,
-        lambda output: output.splitlines()[-1][:60],
-    )  # fmt: skip
-    presence.note_end(folder)
+    stage("its figures drawn", lambda: draw(figures, study, results / "figures", lambda _: None))
 
 
 def main() -> None:
     parser = options("thousand_record", __doc__, ranks=(1024, "of the job"), steps=(1000, "of each rank"))
     parser.add_argument("--cpu", action="store_true", help="ranks on CPUs: they also say when they had computed")
     arguments = parser.parse_args()
-    stages, run = Stages(), example(arguments.ranks, arguments.steps, arguments.cpu)
     with tempfile.TemporaryDirectory() as folder:
-        profile_record(stages, files.point_folder(Path(folder), run.experiment, run.point, run.config_hash), run)
-    show(stages.rows, ["stage", "time", "goal", "what"])
-    print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+        profile_record(Path(folder), example(arguments.ranks, arguments.steps, arguments.cpu))
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 
 if __name__ == "__main__":

@@ -24,13 +24,10 @@ def test_rounds_that_count_are_compared_with_those_without_the_loop():
 
 @pytest.mark.slow
 def test_the_loop_runs_on_its_core_until_it_is_ended():
-    loop = disturbed.busy_loop(0)
-    process = psutil.Process(loop.pid)
-    try:
+    with disturbed.busy_loop(0) as loop:
+        process = psutil.Process(loop.pid)
         while process.cpu_affinity() != [0]:
             assert loop.poll() is None
-    finally:
-        disturbed.end(loop)
     assert not process.is_running()
 
 

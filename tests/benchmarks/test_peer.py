@@ -1,3 +1,4 @@
+import argparse
 import os
 import types
 
@@ -27,7 +28,7 @@ if os.environ["HOROVOD_RANK"] == "0":
 def setting(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    return peer.Setting(script, "vgg16", ranks=2, batch=3, steps=10)
+    return argparse.Namespace(script=script, model="vgg16", ranks=2, batch=3, steps=10)
 
 
 def test_the_script_s_rate_is_that_of_all_ranks_by_the_time_between_its_lines(setting, monkeypatch):
