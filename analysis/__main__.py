@@ -16,7 +16,7 @@ COMMANDS = {
     "draw": "draw the figures: PDF, PNG, SVG and captions",
     "summary": "what one local experiment measured, as a table",
     "tables": "every derived number that the reports print, recomputed",
-    "audit": "inconsistencies in the reports and in local records; the claims, judged",
+    "audit": "inconsistencies in the reports and in local records, or in a table of yours",
     "claims": "the claims of the reports: hypothesis, data, rule, verdict",
     "compare": "local records beside the published numbers, or two sets of local records",
     "report": "one HTML page with everything; it needs no network",

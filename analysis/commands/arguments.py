@@ -82,16 +82,18 @@ def add(parser: argparse.ArgumentParser | argparse._MutuallyExclusiveGroup, *nam
 
 
 def experiment_rows(options: argparse.Namespace, study: Study, steps: bool = False) -> pd.DataFrame:
-    """Return the local rows of the experiment. steps: those of its steps are needed.
+    """Return the local rows of the experiment, and of the requested models. steps: those of its steps are needed.
 
-    Raises TableError without any, naming the experiments that have some, or if a user's program has no step times.
+    Raises TableError if an experiment or a model has none, naming those that have some, or if a user's program has no
+    step times.
     """
-    rows = study.local[study.local["experiment"].eq(options.experiment)]
-    if rows.empty:
-        available = ", ".join(sorted(set(study.local["experiment"]))) or "none"
-        raise TableError(
-            f"{options.results}: no complete run of experiment '{options.experiment}' (there are: {available})"
-        )
+    rows = study.local
+    for column, chosen in (("experiment", [options.experiment]), ("model", getattr(options, "models", None) or [])):
+        available = sorted(set(rows[column]))
+        if missing := ", ".join(name for name in chosen if name not in available):
+            others = ", ".join(available) or "none"
+            raise TableError(f"{options.results}: no complete run of {column} '{missing}' (there are: {others})")
+        rows = rows[rows[column].isin(chosen)] if chosen else rows
     if steps and rows["backend"].eq(recorded_config.PROGRAM).all():
         raise TableError(
             f"{options.results}, {options.experiment}: the rate is the program's own number. Its records have no step "

@@ -2,14 +2,13 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 from analysis import TableError, audit, documents, verify
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
 from analysis.commands import arguments, user_tables
-from analysis.documents import Document, about, counted, markdown_table, tally
+from analysis.documents import Document, about, counted, tally
 from analysis.finding import SEVERITIES, Finding
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
@@ -69,25 +68,11 @@ def _text(audited: Audit, every: bool) -> str:
     return "\n".join(lines)
 
 
-def _markdown(audited: Audit, every: bool) -> str:
-    rows = [{**asdict(f), "off": "" if f.off is None else f"{f.off:+.1%}"} for f in audited.findings]
-    notes = [{"note": note} for note in audited.notes]
-    parts = [f"## Findings\n\n{markdown_table(rows) if rows else 'None.'}"]
-    parts += [f"## Notes\n\n{markdown_table(notes)}"] if notes else []
-    return "\n\n".join(parts)
-
-
-FORMATS = {"table": _text, "markdown": _markdown, "json": lambda audited, every: documents.text(audited)}
-
-
 def declare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "records", nargs="*", type=Path, metavar="RECORDS", help="result folders or record files (default: results)"
-    )
+    records_help = "result folders or record files (default: results)"
+    parser.add_argument("records", nargs="*", type=Path, metavar="RECORDS", help=records_help)
     parser.add_argument("--file", type=Path, metavar="FILE", help="a scaling study: any table (docs/tables.md)")
-    arguments.add(parser, "--columns")
-    arguments.add(parser, "--format", choices=FORMATS, default="table")
-    arguments.add(parser, "--all")
+    arguments.add(parser, "--columns", "--format", "--all")
     parser.add_argument("--atlas", action="store_true", help="the published curves of docs/atlas.md alone")
     arguments.add(parser, "--strict", help="exit status 1 if a finding in FILE or in the records is serious")
     arguments.add(parser, "--junit")
@@ -103,7 +88,8 @@ def run(options: argparse.Namespace) -> int:
         audited = Audit(version=JSON_VERSION, findings=audit.atlas_findings(), notes=[], read_as=[])
     else:
         audited = _audit_file(options) if options.file else _audit_all(options)
-    print(FORMATS[options.format](audited, options.all or options.file is not None))
+    every = options.all or options.file is not None
+    print(documents.text(audited) if options.format == "json" else _text(audited, every))
     local = [finding for finding in audited.findings if options.file or finding.report == "local"]
     serious = [finding for finding in local if finding.severity == "serious"]
     if options.junit:

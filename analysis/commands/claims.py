@@ -7,7 +7,6 @@ from analysis import claims, documents
 from analysis.claims import VERDICTS, JudgedClaim
 from analysis.commands import arguments
 from analysis.commands.audit import in_full, totals
-from analysis.documents import markdown_table
 from analysis.study import Study
 from common.terminal import paragraph
 
@@ -28,27 +27,8 @@ def _text(judged: Sequence[JudgedClaim], every: bool) -> str:
     return "\n".join([*totals(judged, "claim", "verdict", VERDICTS), *details])
 
 
-def _markdown(judged: Sequence[JudgedClaim], every: bool) -> str:
-    """Return the claims as one table."""
-    rows = [
-        {
-            "claim": f"`{claim.id}`: {claim.text}",
-            "hypothesis": claim.hypothesis,
-            "verdict": f"{claim.verdict}; these runs: {claim.these_runs}" if claim.these_runs else claim.verdict,
-        }
-        for claim in judged
-    ]
-    total = next(totals(judged, "claim", "verdict", VERDICTS))
-    return f"{markdown_table(rows)}\n\n{total}."
-
-
-FORMATS = {"table": _text, "markdown": _markdown, "json": lambda judged, every: documents.text(judged)}
-
-
 def declare(parser: argparse.ArgumentParser) -> None:
-    arguments.add(parser, "--results")
-    arguments.add(parser, "--format", choices=FORMATS, default="table")
-    arguments.add(parser, "--all")
+    arguments.add(parser, "--results", "--format", "--all")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -56,5 +36,5 @@ def run(options: argparse.Namespace) -> int:
     study = Study(options.results)
     arguments.print_notices(study)
     judged = claims.judge(claims.read_claims(), study)
-    print(FORMATS[options.format](judged, options.all))
+    print(documents.text(judged) if options.format == "json" else _text(judged, options.all))
     return 0

@@ -13,14 +13,9 @@ from analysis.study import Study
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "sets",
-        nargs="*",
-        metavar="A=FOLDER B=FOLDER",
-        help="two sets of local records, or two tables of any kind (docs/tables.md); without them, local and published",
-    )
-    arguments.add(parser, "--columns", "--results")
-    arguments.add(parser, "--format", choices=("table", "markdown", "json"), default="table")
+    sets_help = "two sets of local records, or two tables (docs/tables.md); without them, local and published"
+    parser.add_argument("sets", nargs="*", metavar="A=FOLDER B=FOLDER", help=sets_help)
+    arguments.add(parser, "--columns", "--results", "--format")
 
 
 def two_sets(texts: Sequence[str]) -> tuple[Path, Path]:
@@ -55,5 +50,5 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(documents.text(compared))
     else:
-        print(text.FORMATS[options.format](tables, notes))
+        print(text.text(tables, notes))
     return 0

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import pandas as pd
 
-from analysis import TableError, documents, labels
+from analysis import documents, labels
 from analysis.commands import arguments
 from analysis.diagnose import comparison, text
 from analysis.diagnose.comparison import ArmComparison, comparisons
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the diagnosis of each curve of an experiment; returns 1 without any. Raises TableError without a record."""
     study = Study(options.results)
     arguments.print_notices(study, experiment=options.experiment)
-    rows = _chosen_rows(options, study)
+    rows = arguments.experiment_rows(options, study, steps=True)
     by_curve = split_curves(rows, study.records)
     if not by_curve:
         print(f"{options.experiment}: {_why_not(rows)}", file=sys.stderr)
@@ -68,16 +68,6 @@ def _sections(rows: pd.DataFrame, by_curve: list[tuple[CurveTimes, list[Split]]]
         paragraph(f"in brackets: the {labels.interval_meaning(rows)}")
         + "\ndocs/diagnose.md: how each part is measured",
     ]
-
-
-def _chosen_rows(options: argparse.Namespace, study: Study) -> pd.DataFrame:
-    """Return the rows of the experiment and of the requested models. Raises TableError without any."""
-    rows = arguments.experiment_rows(options, study, steps=True)
-    models = set(rows["model"])
-    if missing := sorted(set(options.models or ()) - models):
-        available = ", ".join(sorted(models))
-        raise TableError(f"{options.results}: no record of model {', '.join(missing)} (there are: {available})")
-    return rows[rows["model"].isin(options.models)] if options.models else rows
 
 
 def _why_not(rows: pd.DataFrame) -> str:

@@ -18,6 +18,8 @@ import msgspec
 from analysis import TableError, claims
 from analysis.archive import collect, manifest
 from analysis.commands import arguments, bundle, bundle_check
+from analysis.compare import sets
+from analysis.compare import text as compare_text
 from analysis.evaluation import (
     Contents,
     Evaluation,
@@ -118,26 +120,20 @@ def _run_steps(contents: Contents, kit: Path) -> list[StepResult]:
 
 
 def _run(command: str, prints: Sequence[str], variables: dict[str, str] | None = None, **options: Any) -> StepResult:
-    """Run a command as a user types it; `prints` are lines that its output, which `options` capture, should have."""
+    """Run what `make` starts for a command that a user types, with the Python that runs this.
+
+    prints: lines that its output, which `options` capture, should have.
+    """
     print(f"{command} ...", flush=True)
-    began = time.monotonic()
-    done = subprocess.run(_command(command), env=_environment(command) | (variables or {}), text=True, **options)
-    minutes = (time.monotonic() - began) / 60
+    began, (_, target, *values) = time.monotonic(), shlex.split(command)
+    env = {name: value for name, value in os.environ.items() if name not in _MAKE_VARIABLES}
+    env |= dict(value.split("=", 1) for value in values) | (variables or {})
+    done = subprocess.run([sys.executable, "-m", "train.make", target], env=env, text=True, **options)
     output = " ".join((done.stdout or "").split())
     missing = tuple(line for line in prints if line not in output)
     good = not missing and done.returncode == 0
+    minutes = (time.monotonic() - began) / 60
     return StepResult(command, minutes, "reproduced" if good else "not reproduced", missing)
-
-
-def _command(command: str) -> list[str]:
-    """Return what `make` starts for a command, with the Python that runs this."""
-    target = next(word for word in shlex.split(command)[1:] if "=" not in word)
-    return [sys.executable, "-m", "train.make", target]
-
-
-def _environment(command: str) -> dict[str, str]:
-    variables = dict(word.split("=", 1) for word in shlex.split(command)[1:] if "=" in word)
-    return {name: value for name, value in os.environ.items() if name not in _MAKE_VARIABLES} | variables
 
 
 def _evaluation(
@@ -149,11 +145,13 @@ def _evaluation(
     files_stated, differing = _differing(folder, archive)
     rows = claim_rows(_stated(folder), contents.claims, claims.judge(contents.claims, study), measured)
     machine, cores = _processor(), len(affinity.usable_cores())
-    commit = kit.commit()[0] or "unknown"
+    commit, comparison = kit.commit()[0] or "unknown", ""
+    if measured:
+        compared = sets.compare(folder / "results", options.results, a_name="the archive")
+        comparison = compare_text.markdown(*compare_text.sets_tables(compared))
     return Evaluation(
-        options.file.name, f"{cores} cores of {machine}", commit, steps, files_stated, differing, rows,
-        _comparison(folder / "results", options.results) if measured else "",
-    )  # fmt: skip
+        options.file.name, f"{cores} cores of {machine}", commit, steps, files_stated, differing, rows, comparison
+    )
 
 
 def _stated(folder: Path) -> dict[str, StatedVerdict]:
@@ -176,13 +174,6 @@ def _differing(folder: Path, archive: bytes) -> tuple[int, list[str]]:
         rewritten.flush()
         digests = manifest.read_packed(Path(rewritten.name)).digests
     return len(stated), [line.partition(": ")[2] for line in manifest.differences(stated, digests)]
-
-
-def _comparison(archived: Path, results: Path) -> str:
-    from analysis.compare import sets
-    from analysis.compare import text as compare_text
-
-    return compare_text.markdown(*compare_text.sets_tables(sets.compare(archived, results, a_name="the archive")))
 
 
 def _processor() -> str:

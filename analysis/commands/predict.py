@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import math
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -32,18 +33,14 @@ def declare(parser: argparse.ArgumentParser) -> None:
         help="how the runs of --file exchange gradients (default: not known: a server may saturate beyond the points)",
     )  # fmt: skip
     arguments.add(parser, "--columns", "--models")
-    parser.add_argument(
-        "--to", type=arguments.ranks, default=(16, 64, 256), metavar="N,N", help="ranks (default: 16,64,256)"
-    )
-    parser.add_argument(
-        "--global-batch", type=arguments.positive, metavar="N", help="keep this global batch (strong scaling)"
-    )
+    parser.add_argument("--to", type=arguments.ranks, default=(16, 64, 256), metavar="N,N", help="default: 16,64,256")
+    global_batch_help = "keep this global batch (strong scaling)"
+    parser.add_argument("--global-batch", type=arguments.positive, metavar="N", help=global_batch_help)
     up_to_help = "use points of at most N ranks; larger ones that were measured check the prediction"
     parser.add_argument("--up-to", type=arguments.positive, default=math.inf, metavar="N", help=up_to_help)
     arguments.add(parser, "--images", "--epochs")
-    parser.add_argument(
-        "--price", type=arguments.positive, metavar="P", help="of an hour of a node: what that job costs"
-    )
+    price_help = "of an hour of a node: what that job costs"
+    parser.add_argument("--price", type=arguments.positive, metavar="P", help=price_help)
     arguments.add(parser, "--format", "--draw", "--out", "--results")
 
 
@@ -84,10 +81,10 @@ def _curves_and_costs(options: argparse.Namespace, study: Study) -> tuple[list[C
         read = user_tables.read(options.file, options.columns)
         for line in [*read.interpretation, *(f"note: {note}" for note in read.notes)]:
             print(line, file=arguments.notes_stream(options))
-        return reading.file(read, options.exchange), _file_costs(read) if options.images else {}
+        return reading.file(read, options.exchange), _costs([read] if options.images else [])
     if not options.experiment:
-        costs = _table_costs(study.published, "the reports") if options.images else {}
-        return calibration.published_curves(study.published).curves, costs
+        reports = [rows for _, rows in study.published.groupby("report", sort=False)]
+        return calibration.published_curves(study.published).curves, _costs(reports if options.images else [])
     arguments.print_notices(study, experiment=options.experiment)
     rows = arguments.experiment_rows(options, study)
     curves = reading.local(rows)
@@ -96,24 +93,16 @@ def _curves_and_costs(options: argparse.Namespace, study: Study) -> tuple[list[C
             f"{options.results}: experiment '{options.experiment}' has no curve on two numbers of ranks or more, which "
             f"a prediction needs"
         )
-    measured = rows[rows["kind"].eq("measured")]
-    return curves, _table_costs(measured, str(options.results)) if options.images else {}
+    return curves, _costs([rows[rows["kind"].eq("measured")]] if options.images else [])
 
 
-def _table_costs(table: pd.DataFrame, where: str) -> FixedCosts:
-    """Return the fixed costs of the reports in a tidy table; none for a report without wall times."""
+def _costs(tables: Iterable[pd.DataFrame | UserTable]) -> FixedCosts:
+    """Return the fixed costs of tidy tables and a user's; none of one that lacks what the split needs."""
     costs: FixedCosts = {}
-    for _, rows in table.groupby("report", sort=False):
+    for table in tables:
         with contextlib.suppress(TableError):
-            costs |= fixed_costs(runs.points(rows, where)[0])
+            costs |= fixed_costs((runs.read(table) if isinstance(table, UserTable) else runs.points(table, ""))[0])
     return costs
-
-
-def _file_costs(table: UserTable) -> FixedCosts:
-    """Return the fixed costs of a user's table; none where it lacks the columns that the split needs."""
-    with contextlib.suppress(TableError):
-        return fixed_costs(runs.read(table)[0])
-    return {}
 
 
 def _model_curves(curves: list[Curve], models: list[str] | None) -> list[Curve]:

@@ -19,9 +19,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "experiment")
     arguments.add(parser, "--format", choices=("text", "json", *exports.FORMATS))
     parser.add_argument("--brief", action="store_true", help="only speedups over the nodes")
-    parser.add_argument(
-        "--all-rounds", action="store_true", help="also those that other processes disturbed: they do not count else"
-    )
+    parser.add_argument("--all-rounds", action="store_true", help="count also those that other processes disturbed")
     arguments.add(parser, "--draw", "--out", "--results")
 
 

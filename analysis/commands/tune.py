@@ -38,23 +38,19 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the ranking of each contest, and write the winner's settings on request; returns 1 without a contest.
 
-    Raises TableError if the file cannot be written: at first if its name is wrong or it exists; after the ranking if
-    the contests have no common winner.
+    Raises TableError without a record, or if the file cannot be written: at first if its name is wrong or it exists;
+    after the ranking if the contests have no common winner.
     """
     path = _settings_path(options.write) if options.write else None
     if options.dry_run:
         return 0
     study = Study(options.results)
     arguments.print_notices(study, experiment=options.experiment)
-    rows = study.local[study.local["experiment"].eq(options.experiment)]
-    if options.models:
-        rows = rows[rows["model"].isin(options.models)]
+    rows = arguments.experiment_rows(options, study)
     contests = arms.contests(rows, study.records)
     if not contests:
-        print(
-            f"{options.results}: no complete runs of the base and of another arm of {options.experiment}",
-            file=sys.stderr,
-        )
+        why = f"no complete runs of the base and of another arm of {options.experiment}"
+        print(f"{options.results}: {why}", file=sys.stderr)
         return 1
     if options.format == "json":
         print(documents.text(Tuning(contests=contests)))

@@ -207,6 +207,3 @@ def markdown(tables: Sequence[Section], notes: Mapping[str, Sequence[str]]) -> s
     parts = [f"## {title}\n\n{markdown_table(rows) if rows else 'Nothing.'}" for title, rows in tables]
     parts += [f"## {title}\n\n" + "\n".join(f"- {line}" for line in lines) for title, lines in notes.items() if lines]
     return "\n\n".join(parts)
-
-
-FORMATS = {"table": text, "markdown": markdown}

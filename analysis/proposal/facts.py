@@ -58,7 +58,9 @@ def code(runs: Sequence[RunRecord]) -> dict[str, str]:
         "other libraries": _listed(libraries),
         "parallel model": _parallel_model(largest, programs),
         "problem": _listed(_problem(run) for run in runs),
-        "command line, largest size": _command_line(largest),
+        "command line, largest size": shlex.join(
+            largest.program.command if largest.program else largest.typed_command or largest.command
+        ),
     }
     needed = ("code", "compiler", "MPI", "parallel model", "problem")
     return {name: text or BLANK for name, text in rows.items() if text or name in needed}
@@ -117,17 +119,14 @@ def _libraries(program: ProgramFacts, model: str) -> list[str]:
 
 def _parallel_model(run: RunRecord, programs: Sequence[ProgramFacts]) -> str:
     """Return how the processes of the largest run share the work; what joins those of a program, by its libraries."""
-    size = f"{len(run.ranks)} processes of {counted(_threads(run), 'thread')} on the largest size"
+    threads = run.config["threads_per_rank"] or min((len(rank.cores) for rank in run.ranks), default=0) or 1
+    size = f"{len(run.ranks)} processes of {counted(threads, 'thread')} on the largest size"
     if run.program:
         models = [name for name in _MODELS if any(_libraries(program, name) for program in programs)]
         return f"{', '.join(models) or BLANK}; {size}"
     distribution = run.config["distribution"]
     joined = " over ".join(filter(None, (distribution["backend"], distribution.get("controller", ""))))
     return f"data parallel, {joined}; {size}"
-
-
-def _threads(run: RunRecord) -> int:
-    return run.config["threads_per_rank"] or min((len(rank.cores) for rank in run.ranks), default=0) or 1
 
 
 def _problem(run: RunRecord) -> str:
@@ -139,10 +138,6 @@ def _problem(run: RunRecord) -> str:
     images = f"{config['dataset']['name']} images" + (f" of {size} x {size}" if size else "")
     details = f"{config['precision']}, {config['optimizer']['name']}"
     return f"training of {labels.name(model['name'])}{parameters} on {images}, {details}"
-
-
-def _command_line(run: RunRecord) -> str:
-    return shlex.join(run.program.command if run.program else run.typed_command or run.command)
 
 
 def _file_traffic(run: RunRecord) -> str:

@@ -1,10 +1,8 @@
 """The commands of the builders, and that Dockerfile, singularity.def and .dockerignore agree."""
 
-import contextlib
 import re
 import subprocess
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 
@@ -96,25 +94,6 @@ def test_the_newest_cuda_12_of_a_toolkit_image_compiles_horovod(tmp_path, folder
 def test_a_sif_from_an_oci_image_needs_no_arguments():
     command = build.sif_command("apptainer", BUILD, "docker-archive:x.tar", [])
     assert command == ["apptainer", "build", "--force", str(build.IMAGES / "kit-cpu.sif"), "docker-archive:x.tar"]
-
-
-def test_an_interrupted_sif_from_an_oci_image_leaves_no_archive(tmp_path, monkeypatch):
-    def run(command, **_):
-        if command[:2] == ["podman", "save"]:
-            Path(command[-1]).write_text("2 GB")
-        else:
-            assert Path(command[-1].partition(":")[2]).read_text() == "2 GB"
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(build, "IMAGES", tmp_path)
-    monkeypatch.setattr(build, "plan", lambda *_: BUILD)
-    monkeypatch.setattr(build, "first_that_works", lambda commands, _: commands[-1])
-    monkeypatch.setattr(build, "chosen_engine", lambda *_: "podman")
-    monkeypatch.setattr(build, "context", lambda _: contextlib.nullcontext(tmp_path))
-    monkeypatch.setattr(build.subprocess, "run", run)
-    with pytest.raises(KeyboardInterrupt):
-        build.build_sif("cpu", [], from_oci=True)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

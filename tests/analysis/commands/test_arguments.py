@@ -7,21 +7,6 @@ from analysis.commands import arguments
 
 
 @pytest.mark.parametrize(
-    ("convert", "text", "value"),
-    [
-        (arguments.ranks, "64,16,64", (64, 16)),
-        (arguments.count, "3", 3),
-        (arguments.positive, "0.5", 0.5),
-        (arguments.fraction, "0.05", 0.05),
-        (arguments.day, "2026-11-01", "2026-11-01"),
-        (arguments.experiment, "weak-scaling", "weak_scaling"),
-    ],
-)
-def test_values_are_read(convert, text, value):
-    assert convert(text) == value
-
-
-@pytest.mark.parametrize(
     ("argv", "message"),
     [
         (("predict", "--to", "16,0"), "'16,0' given; allowed: whole numbers of at least 1, as 16,64,256"),

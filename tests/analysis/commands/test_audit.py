@@ -20,12 +20,6 @@ def records(tmp_path_factory):
     return results.folder
 
 
-def test_markdown_has_every_finding(command, records):
-    output = command("audit", records, "--format", "markdown").out
-    assert output.startswith("## Findings")
-    assert "| zero_speed " in output
-
-
 def test_totals_come_first_and_details_of_the_reports_on_request(command, records):
     short, full = (command("audit", records, *more).out for more in ((), ("--all",)))
     assert short.splitlines()[0] == full.splitlines()[0]
@@ -67,10 +61,3 @@ def test_a_study_in_a_file(command, json_output, tmp_path):
 
 def test_a_folder_that_is_not_there(command):
     assert "nowhere: does not exist" in command("audit", "nowhere", status=2).err
-
-
-def test_the_claims_as_a_table(command, tmp_path):
-    *table, empty, last = command("claims", "--format", "markdown", "--results", tmp_path).out.splitlines()
-    assert len(table) == 2 + 74
-    assert table[0] == "| claim | hypothesis | verdict |"
-    assert (empty, last) == ("", "74 claims: 17 contradicted, 31 not decidable, 26 supported.")

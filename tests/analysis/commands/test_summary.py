@@ -88,9 +88,8 @@ def test_a_name_that_cannot_be_written_is_refused_before_anything_is_measured(tu
         assert "a name of letters, digits and _ is needed (WRITE=)" in result.err
 
 
-def test_without_a_contest_it_says_so(tune):
-    errors = tune("--models", "vgg16", status=1).err
-    assert "no complete runs of the base and of another arm of tune" in errors
+def test_a_model_without_a_record_is_named(tune):
+    assert "no complete run of model 'vgg16' (there are: resnet50)" in tune("--models", "vgg16", status=2).err
 
 
 def test_disturbed_rounds_are_left_out_unless_all_are_wanted_and_the_summary_says_how_many(results, summary):
