@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import PUBLISHED, labels, metrics, speedups
 from analysis.documents import counted
-from analysis.table import controls, schema
+from analysis.table import controls, tidy_columns
 
 FOLDER = PUBLISHED / "atlas"
 ACCELERATORS = FOLDER / "accelerators.csv"
@@ -27,7 +27,7 @@ def numbers() -> pd.DataFrame:
     which the accelerator was first sold, NaN if accelerators.csv does not have it.
     """
     files = [*sorted(FOLDER.glob("*.csv")), *sorted(PUBLISHED.glob("003_primary_source*.csv"))]
-    tables = {file.stem: schema.read_csv(file) for file in files if file.stem not in ("accelerators", "models")}
+    tables = {file.stem: tidy_columns.read_csv(file) for file in files if file.stem not in ("accelerators", "models")}
     named = {name.replace("003_primary_source", "tensorflow.org"): table for name, table in tables.items()}
     rows = pd.concat([table.assign(report=name) for name, table in named.items()], ignore_index=True)
     point = rows["place"].str.replace(r"primary source: |, \d+ GPUs$", "", regex=True) + " " + rows["note"]

@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from analysis import grouped, metrics, speedups
 from analysis.documents import counted
 from analysis.speedups import ScalingPoint
 from analysis.stats.student import Noise, pooled, square_about_line, square_about_mean
-from analysis.table.identity import SCALING
+from analysis.table.swept_axis import SCALING
 
 # `run` of the rows that a report copied from; they are compared with, not audited themselves.
 SOURCE_RUN = "primary source"
@@ -32,20 +32,6 @@ PER_RANK = ("images_per_s_per_rank",)
 TIMES = ("epoch_s", "job_s")
 
 Row = Mapping[Hashable, Any]
-Result = TypeVar("Result")
-
-
-def cached_by_table(function: Callable[[pd.DataFrame], Result]) -> Callable[[pd.DataFrame], Result]:
-    """Return the function with a cache of one result: that of the last table, which nobody may change."""
-    cache: list[tuple[pd.DataFrame, Result]] = []
-
-    @functools.wraps(function)
-    def cached(table: pd.DataFrame) -> Result:
-        if not cache or cache[0][0] is not table:
-            cache[:] = [(table, function(table))]
-        return cache[0][1]
-
-    return cached
 
 
 def row_dicts(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
@@ -203,7 +189,6 @@ def times_as_fast(row: Row, base: Row, value: float, base_value: float) -> float
     return metrics.speedup(work_per_s(quantity, value, row["ranks"]), work_per_s(quantity, base_value, base["ranks"]))
 
 
-@cached_by_table
 def rate_curves(table: pd.DataFrame) -> list[pd.DataFrame]:
     """Return curves of throughput, or of throughput per rank if only that is known."""
     whole = lookup(measured(table, *RATES))
@@ -256,7 +241,6 @@ class Noises:
         return [(self.at(row), 1.0), (None if base is None else self.at(base), -1.0)]
 
 
-@cached_by_table
 def noises(table: pd.DataFrame) -> Noises:
     """Return the noise of each measurement in a tidy table."""
     parts: dict[_Scale, list[_Part]] = defaultdict(list)

@@ -13,7 +13,7 @@ from analysis import metrics
 from analysis.curves import SETTING, SIZE, Row, measured, row_dicts
 from analysis.stats import Number, between, rounded, student, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge
-from analysis.table import schema
+from analysis.table import tidy_columns
 from analysis.thresholds import limit
 
 # Numbers that differ by less count as the same: a fraction of the number.
@@ -35,7 +35,11 @@ def half_unit(row: Row) -> float:
     half = row.get("half_unit", math.nan)
     if half is not None and not math.isnan(half):
         return float(half)
-    return schema.half_unit(f"{row['value']:.10g}", row["unit"]) if row.get("kind") in ("stated", "predicted") else 0.0
+    return (
+        tidy_columns.half_unit(f"{row['value']:.10g}", row["unit"])
+        if row.get("kind") in ("stated", "predicted")
+        else 0.0
+    )
 
 
 def stated_number(row: Row) -> Number:

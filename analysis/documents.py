@@ -1,6 +1,6 @@
 """Shared by outputs: the base of JSON objects, a number with its interval, counts in words, Markdown, CSV.
 
-The types of the documents are next to the code that fills them. `commands/schema.py` writes the schema from them.
+The types of the documents are next to the code that fills them; `commands/output_schema.py` writes their schema.
 """
 
 import math
@@ -29,7 +29,7 @@ class Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """An object of a JSON document."""
 
 
-class Number(Document):
+class NumberInJson(Document):
     """A number with its interval."""
 
     value: float | None
@@ -44,7 +44,7 @@ class Number(Document):
 if TYPE_CHECKING:
     NumberField = stats.Number  # in a document
 else:
-    NumberField = Number  # in its JSON text
+    NumberField = NumberInJson  # in its JSON text
 
 D = TypeVar("D", bound=Document)
 
@@ -59,10 +59,10 @@ def optional(number: stats.Number | None) -> stats.Number | None:
     return None if number is None or math.isnan(number.value) else number
 
 
-def _number(number: stats.Number) -> Number:
+def _number(number: stats.Number) -> NumberInJson:
     level, variation = (number.level, number.variation) if number.has_interval else (None, "")
     another = [*number.another(LEVEL)] if number.another and number.level == LEVEL else UNSET
-    return filled(Number, number, level=level, variation=variation, another=another)
+    return filled(NumberInJson, number, level=level, variation=variation, another=another)
 
 
 def _with_intervals(value: Any) -> Any:

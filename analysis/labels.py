@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from analysis.documents import counted
 from analysis.speedups import ScalingPoint
 from analysis.table import controls
-from analysis.table.identity import PHRASES
+from analysis.table.swept_axis import PHRASES
 from record import intervals, recorded_config
 from record.disturbance import Selection, selection_text
 from record.progress import duration
@@ -113,7 +113,7 @@ def figure_note(local: pd.DataFrame, scaling: bool = True, stacked: bool = False
     lines += [text] if scaling and (text := rounds_left_out(local)) else []
     lines += assumptions(local)
     if emulated := controls.control_note(local, name):
-        lines += [emulated, "images: " + image_sizes(local[local["cpu_quota_per_node"].notna()])]
+        lines += [emulated, "images: " + image_sizes(controls.emulated(local))]
         if local["quantity"].eq("wall_s").any():
             lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.stats import Number
 from analysis.stats.student import student, trend
-from record.summary import throughput as throughput  # the only definition
+from record.record_summary import throughput as throughput  # the only definition
 
 Value = TypeVar("Value", float, pd.Series, NDArray[np.float64])
 

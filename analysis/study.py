@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.table import loading
 from analysis.table.loading import LocalTable, RecordsByPath
-from analysis.table.runs import Notice
+from analysis.table.record_rows import Notice
 from analysis.verify import UNREADABLE, Verification, on_disk, verify
 from record.schema import RECORD_NAME, is_backup
 

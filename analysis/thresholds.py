@@ -21,7 +21,7 @@ class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: _Text
 
 
-def read(path: Path = THRESHOLDS) -> dict[str, Threshold]:
+def read_thresholds(path: Path = THRESHOLDS) -> dict[str, Threshold]:
     """Return the thresholds in the TOML file `path`, by name. Raises TableError naming the file and the fault."""
     try:
         return msgspec.toml.decode(path.read_bytes(), type=dict[str, Threshold])
@@ -29,7 +29,7 @@ def read(path: Path = THRESHOLDS) -> dict[str, Threshold]:
         raise TableError(f"{path}: not a readable list of thresholds: {error}") from error
 
 
-_read_once = functools.cache(read)
+_read_once = functools.cache(read_thresholds)
 
 
 def limit(name: str) -> float:

@@ -17,10 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from analysis import audit
-from analysis.audit import user_tables
+from analysis.audit import user_table_rules
+from analysis.audit.audited_table import AuditedTable
 from analysis.audit.findings import TABLE_RULES
 from analysis.stats.repeats import proportion
-from analysis.user_table import table as user_table
+from analysis.user_table import table_contract
 from benchmarks.common import Rng, options, show
 from benchmarks.faulty_studies import FAULTS, Truth, clean, faulty, write
 from common import affinity
@@ -57,8 +58,9 @@ def _study_alarms(fault: str, truth: Truth, runs: int) -> tuple[Counter[str], in
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(runs):
             study = faulty(rng, fault, truth) if fault else clean(rng, truth)
-            tidy, _ = user_tables.read(user_table.read(write(study, Path(folder) / "study.csv")))
-            names = {f.rule for rule in rules for f in TABLE_RULES[rule](tidy) if f.severity != "note"}
+            table = table_contract.read_table(write(study, Path(folder) / "study.csv"))
+            audited = AuditedTable(user_table_rules.tidy_study(table)[0])
+            names = {f.rule for rule in rules for f in TABLE_RULES[rule](audited) if f.severity != "note"}
             fired.update(sorted(names))
             alarms += bool(names)
     return fired, alarms

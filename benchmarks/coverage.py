@@ -30,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.compare.launches import days_mean
+from analysis.compare.launch_values import days_mean
 from benchmarks.common import Rng, Row, merged, options, show
 from common.number import Number
 from record import disturbance, intervals

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.compare.launches import within
+from analysis.compare.launch_values import within
 from analysis.stats.student import ratio_of_geometric_means
 from analysis.stats.verdict import RatioVerdict, judge_all, ratio_verdict
 from analysis.thresholds import limit
@@ -26,7 +26,7 @@ RATES, VALUES = 6, 18  # values of a study: the first ones are rates, the others
 
 
 @dataclass(frozen=True)
-class Truth:
+class HistoryTruth:
     """The truth of a study: launches in each session, sessions before the newest, scatter, and the change."""
 
     launches: int
@@ -37,7 +37,7 @@ class Truth:
     older: int = 0  # sessions of an older state of the machine, each with as many launches
 
 
-def study(rng: Rng, truth: Truth) -> tuple[list[RatioVerdict], list[bool]]:
+def study(rng: Rng, truth: HistoryTruth) -> tuple[list[RatioVerdict], list[bool]]:
     """Return the verdicts on the values of one simulated study, and whether each interval misses the true ratio."""
     number = truth.older + truth.before + 1
     days = np.exp(rng.normal(0, truth.drift, number)) if truth.drift else np.ones(number)
@@ -55,7 +55,7 @@ def study(rng: Rng, truth: Truth) -> tuple[list[RatioVerdict], list[bool]]:
     return [ratio_verdict(verdict, at >= RATES) for at, verdict in zip(decided, judged, strict=True)], missed
 
 
-def line(truth: Truth, studies: int) -> Row:
+def line(truth: HistoryTruth, studies: int) -> Row:
     """Return the share of studies that call any value slower, and of intervals that miss the true ratio."""
     rng = np.random.default_rng(19)
     verdicts, misses = zip(*(study(rng, truth) for _ in range(studies)), strict=True)
@@ -72,17 +72,17 @@ def line(truth: Truth, studies: int) -> Row:
 
 
 TRUTHS = (
-    *(Truth(n, 1, scatter) for scatter in (0.01, 0.03) for n in (2, 3, 6)),
-    *(Truth(1, m, 0.01) for m in (3, 6)),
-    *(Truth(n, 1, 0.01, older=6) for n in (1, 2, 3)),
-    *(Truth(n, 3, 0.01, drift) for drift in (0.01, 0.02, 0.03) for n in (1, 3, 6)),
-    *(Truth(n, 1, 0.01, slower=0.05) for n in (3, 6)),
-    *(Truth(n, 1, 0.01, slower=0.10) for n in (2, 3, 6)),
-    *(Truth(n, 1, 0.03, slower=0.10) for n in (3, 6)),
-    Truth(1, 6, 0.01, slower=0.10),
-    Truth(1, 1, 0.01, slower=0.10, older=6),
-    Truth(3, 3, 0.01, 0.02, slower=0.10),
-    Truth(3, 1, 0.03, slower=0.20),
+    *(HistoryTruth(n, 1, scatter) for scatter in (0.01, 0.03) for n in (2, 3, 6)),
+    *(HistoryTruth(1, m, 0.01) for m in (3, 6)),
+    *(HistoryTruth(n, 1, 0.01, older=6) for n in (1, 2, 3)),
+    *(HistoryTruth(n, 3, 0.01, drift) for drift in (0.01, 0.02, 0.03) for n in (1, 3, 6)),
+    *(HistoryTruth(n, 1, 0.01, slower=0.05) for n in (3, 6)),
+    *(HistoryTruth(n, 1, 0.01, slower=0.10) for n in (2, 3, 6)),
+    *(HistoryTruth(n, 1, 0.03, slower=0.10) for n in (3, 6)),
+    HistoryTruth(1, 6, 0.01, slower=0.10),
+    HistoryTruth(1, 1, 0.01, slower=0.10, older=6),
+    HistoryTruth(3, 3, 0.01, 0.02, slower=0.10),
+    HistoryTruth(3, 1, 0.03, slower=0.20),
 )
 
 

@@ -22,7 +22,7 @@ from analysis.stats.repeats import typical
 from benchmarks.common import launch_command, launch_overrides, options
 from common import affinity
 from record import schema as record
-from record.summary import throughput
+from record.record_summary import throughput
 from train.models.applications import PRETRAINED
 from train.rank import placement
 

@@ -18,9 +18,9 @@ import pandas as pd
 
 from analysis.metrics import hops
 from analysis.predict import Curve, calibration, doublings, predict, reading
-from analysis.predict.calibration import Check, PublishedCurves
+from analysis.predict.calibration import AccuracyCheck, PublishedCurves
 from analysis.study import Study
-from analysis.user_table import table as user_table
+from analysis.user_table import table_contract
 from benchmarks.common import Rng, Row, options, show
 
 StepTime = Callable[[np.ndarray], np.ndarray]  # ranks -> the time of a step, 1 where ranks only compute
@@ -31,7 +31,7 @@ POINTS, TARGETS = 2.0 ** np.arange(5), np.array([32.0, 64.0, 128.0])
 DISTANCES = {(0, 1): "one doubling or less", (1, 2): "two", (2, 4): "three or four"}  # doublings beyond the points
 
 
-def _points(check: Check) -> pd.DataFrame:
+def _points(check: AccuracyCheck) -> pd.DataFrame:
     """Return a row for each point that was predicted."""
     source, predicted = check.holdout.curve.source, check.predicted
     return pd.DataFrame(
@@ -43,7 +43,7 @@ def _points(check: Check) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def public(checks: list[Check]) -> Iterator[Row]:
+def public(checks: list[AccuracyCheck]) -> Iterator[Row]:
     """Yield a line for each set of curves and distance of the prediction."""
     points = pd.concat(map(_points, checks))
     for name, own in (*points.groupby("set", sort=False), ("all", points)):
@@ -61,12 +61,12 @@ def public(checks: list[Check]) -> Iterator[Row]:
                 }
 
 
-def all_checks(published: PublishedCurves) -> list[Check]:
+def all_checks(published: PublishedCurves) -> list[AccuracyCheck]:
     """Return the predictions of the published curves, and of DLPerf's."""
     columns = {"frameworks": "cells=images_per_s", "paddle": "", "repeats": "rows=repeats"}
-    tables = [user_table.read(TABLES / f"dlperf_{name}.md", text) for name, text in columns.items()]
+    tables = [table_contract.read_table(TABLES / f"dlperf_{name}.md", text) for name, text in columns.items()]
     curves = [curve for table in tables for curve in reading.file(table, "allreduce")]
-    dlperf = (Check(h, predict(h.lower, h.ranks, published.in_general)) for h in calibration.holdouts(curves))
+    dlperf = (AccuracyCheck(h, predict(h.lower, h.ranks, published.in_general)) for h in calibration.holdouts(curves))
     return [*published.checks, *dlperf]
 
 

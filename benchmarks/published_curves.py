@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import PUBLISHED
-from analysis.table.schema import COLUMNS
+from analysis.table.tidy_columns import COLUMNS
 
 Row = dict[str, Any]
 _MOST_BYTES = 4 << 20  # of a file

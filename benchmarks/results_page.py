@@ -19,7 +19,7 @@ from tabulate import tabulate
 from analysis import labels
 from analysis.compare.sessions import days
 from analysis.documents import counted
-from analysis.experiments import summary
+from analysis.experiments import summary_points
 from analysis.study import Study, record_files
 from benchmarks.common import ROOT, options
 from record.schema import RunRecord
@@ -36,8 +36,8 @@ Written by `python -m benchmarks.results_page` from records. Brackets hold 95 % 
 
 def table(local: pd.DataFrame) -> str:
     """Return the results of one experiment as a table in Markdown: its speedups over nodes, or else all its points."""
-    speedups = summary.speedup_rows(local)
-    rows = summary.rows(local).fillna("") if speedups.empty else speedups
+    speedups = summary_points.speedup_rows(local)
+    rows = summary_points.rows(local).fillna("") if speedups.empty else speedups
     rows.columns = [str(name).replace("-\n", "").replace("\n", " ") for name in rows.columns]
     return tabulate(rows, headers="keys", tablefmt="github", showindex=False, disable_numparse=True)
 

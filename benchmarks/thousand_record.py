@@ -20,7 +20,7 @@ import numpy as np
 
 from analysis import audit
 from analysis.figures import registry
-from analysis.figures.files import draw
+from analysis.figures.figure_files import draw
 from analysis.study import Study
 from benchmarks.common import options
 from record import parts, protocol, recorded_config
@@ -99,7 +99,7 @@ def profile_record(results: Path, run: RunRecord) -> None:
     folder.mkdir(parents=True)
     write_parts(folder, run)
     text = stage("parts -> record (goal: 10 s)", lambda: assembled(folder, run))
-    stage("record written", lambda: files.write_once(folder / RECORD_NAME, text))
+    stage("record written", lambda: files.write_file(folder / RECORD_NAME, text))
     study = Study(results)
     stage("record read and checked (goal: 3 s)", lambda: study.local)
     if study.notices:

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.programs import finished
-from record import kit
-from record.kit import ROOT
+from record import this_kit
+from record.this_kit import ROOT
 
 VARIANTS = ("cpu", "mvapich2", "cuda")
 BUILDERS = ("docker", "podman", "buildah")
@@ -150,7 +150,7 @@ def plan(variant: str, builder: str | None) -> Build:
     """Return the inputs of an image of this code. `builder` reports the digest of the base; None: it stays unknown."""
     base = os.environ.get("BASE") or BASE
     toolkit = (os.environ.get("TOOLKIT") or TOOLKIT) if variant == "cuda" else base
-    commit, changed = kit.commit(untracked=False)  # they are not copied into the image
+    commit, changed = this_kit.commit(untracked=False)  # they are not copied into the image
     state = {True: " changed", False: "", None: " unchecked"}[changed]
     digest = base_digest(builder, base) if builder else "unknown"
     epoch = int(
@@ -160,7 +160,9 @@ def plan(variant: str, builder: str | None) -> Build:
     )
     remote = output("git", "-C", str(ROOT), "config", "remote.origin.url")
     source = re.sub("//[^/@]*@", "//", remote) if ":" in remote else ""  # without a password; no folder of this machine
-    return Build(variant, base, toolkit, kit.version(), f"{commit}{state}" if commit else "", digest, source, epoch)
+    return Build(
+        variant, base, toolkit, this_kit.version(), f"{commit}{state}" if commit else "", digest, source, epoch
+    )
 
 
 def why_not(command: str) -> str | None:

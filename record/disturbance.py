@@ -75,7 +75,7 @@ def select(disturbances: Disturbances, precision_fraction: float | None) -> Sele
 
 def run_selection(run: RunRecord) -> Selection:
     """Return which rounds of a launch count."""
-    shared = run.cores_shared or run.config["system"].get("cpu_quota_per_node") is not None
+    shared = run.cores_shared or run.emulated
     fractions: dict[int, list[float | None]] = {}
     for rank in run.ranks:
         for window in rank.windows:

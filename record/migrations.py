@@ -7,7 +7,7 @@ What a version did not record stays absent: the field of the schema has a defaul
 from collections.abc import Callable
 from typing import Any
 
-from record import kit
+from record import this_kit
 
 Fields = dict[str, Any]  # of a record, or of the files beside it, as its JSON has them
 
@@ -53,7 +53,7 @@ def refusal(version: int, oldest: int, newest: int, written_by: str) -> str | No
     if oldest <= version <= newest:
         return None
     readable = f"{newest}" if oldest == newest else f"{oldest} to {newest}"
-    reason = f"version {version} of its schema; version {kit.version()} of this kit reads {readable}"
+    reason = f"version {version} of its schema; version {this_kit.version()} of this kit reads {readable}"
     if version > newest:
         reason += (
             f": read it with version {written_by} of the kit, or a newer one" if written_by else ": take a newer kit"

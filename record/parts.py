@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from common import bounded_files as bounded
-from record import protocol, summary
+from record import protocol, record_summary
 from record import run_files as files
 from record import schema as records
 from record.schema import Failure, Rank, RunRecord, Server, Usage
@@ -55,7 +55,7 @@ class RankPart:
     timed_cores: records.CoreUse | None = None
     matrix_products: list[records.MatrixProduct] = field(default_factory=list)
     timeline: records.RankTimeline | None = None
-    samples: list[summary.Sample] = field(default_factory=list)
+    samples: list[record_summary.Sample] = field(default_factory=list)
     peak_memory_bytes: int = 0
     environment: records.Environment | None = None
     weights_differ: bool | None = None
@@ -72,7 +72,7 @@ class RankPart:
     @property
     def usage(self) -> Usage | None:
         """Return the usage of the rank, sample by sample; None without samples."""
-        return summary.usage_columns(self.samples)
+        return record_summary.usage_columns(self.samples)
 
 
 def _merge(into: dict[str, Any], new: dict[str, Any]) -> None:
@@ -176,12 +176,7 @@ def read_part(path: Path) -> RankPart:
     return PartReader(path).read()
 
 
-def read_parts(folder: Path) -> list[RankPart]:
-    """Return the part of each rank in the run folder, by rank. Raises OSError."""
-    return [*by_file(folder).values()]
-
-
-def by_file(folder: Path) -> dict[Path, RankPart]:
+def read_parts(folder: Path) -> dict[Path, RankPart]:
     """Return the part of each rank in the run folder by its file, in the order of ranks. Raises OSError.
 
     If several processes had the number of a rank, as where a folder holds files of an earlier launch, the part is that
@@ -247,7 +242,7 @@ def assemble(parts: Sequence[RankPart], identity: Mapping[str, Any], job_end: Jo
         cores_shared=job_end.cores_shared,
         ranks=[
             _rank(part, usage, job_end)
-            for part, usage in zip(trained, summary.thinned_usage([part.usage for part in trained]), strict=True)
+            for part, usage in zip(trained, record_summary.thinned_usage([part.usage for part in trained]), strict=True)
         ],
         servers=[_process(Server, part) for part in parts if not part.workers],
         node_quotas=list(job_end.node_quotas),
@@ -259,7 +254,7 @@ def assemble(parts: Sequence[RankPart], identity: Mapping[str, Any], job_end: Jo
     record.attachments |= job_end.attachments
     record.sources = dict(job_end.sources)
     record.ledger_line, record.ended_at = job_end.ledger_line, job_end.ended_at
-    record.summary = summary.record_summary(record)
+    record.summary = record_summary.record_summary(record)
     return record
 
 

@@ -14,7 +14,7 @@ from record import intervals, protocol, rounds
 from record.disturbance import select, selection_text
 from record.intervals import Turn
 from record.parts import PartReader, RankPart
-from record.summary import throughput
+from record.record_summary import throughput
 
 Config = Mapping[str, Any]  # the resolved configuration, as run.json has it
 

@@ -95,7 +95,7 @@ measured_path = _rank_file("rank-{}.measured")  # a rank's marker: it measures n
 def write_assignment(folder: Path, assignment: Assignment) -> None:
     """Write the assignment into the run folder, before any rank is started. Raises OSError."""
     text = msgspec.json.format(msgspec.json.encode(assignment), indent=1)
-    files.write_whole(assignment_path(folder), text)
+    files.write_file(assignment_path(folder), text, replace=True)
 
 
 def read_assignment(folder: Path) -> Assignment:
@@ -146,7 +146,7 @@ class LinkRate:
 
 def write_link_rate(path: Path, rate: LinkRate) -> None:
     """Write a rate for the other side, whole or not at all. Raises OSError."""
-    files.write_whole(path, msgspec.json.encode(rate))
+    files.write_file(path, msgspec.json.encode(rate), replace=True)
 
 
 def read_link_rate(path: Path) -> LinkRate:

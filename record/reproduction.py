@@ -42,7 +42,7 @@ def reproduction_path(results: Path, report: str) -> Path:
 def write_reproduction(reproduction: Reproduction, results: Path) -> Path:
     """Write the outcome beside the records; returns its path. A later reproduction replaces it, but not the records."""
     file = reproduction_path(results, reproduction.report)
-    files.write_whole(file, msgspec.json.format(msgspec.json.encode(reproduction), indent=1) + b"\n")
+    files.write_file(file, msgspec.json.format(msgspec.json.encode(reproduction), indent=1) + b"\n", replace=True)
     return file
 
 

@@ -9,8 +9,8 @@ from common.number import Number
 from record import intervals, recorded_config
 from record.disturbance import run_selection
 from record.intervals import Turn
+from record.record_summary import throughput
 from record.schema import Role, RunRecord, Window
-from record.summary import throughput
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Arm:
     role: Role = "point"
 
 
-CONTROL_EVERY = 4  # rounds have a control, unless every one has it (train/loop/rounds.py)
+CONTROL_EVERY = 4  # rounds have a control, unless every one has it (train/loop/run_rounds.py)
 RoundRates = list[dict[int, float]]  # of each round: arm -> images/s
 
 
@@ -155,7 +155,7 @@ def step_times_s(run: RunRecord) -> dict[int, float]:
 def complete_rounds(run: RunRecord) -> dict[int, dict[int, float]]:
     """Return the rates of the rounds, by number, that measured all arms but controls; a launch that failed has others.
 
-    Not every round measures a control (train/loop/rounds.py), unless it is the base.
+    Not every round measures a control (train/loop/run_rounds.py), unless it is the base.
     """
     base = base_of(arms(run.config))
     needed = {

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from common import bounded_files as bounded
-from record.kit import ROOT
 from record.schema import RECORD_NAME, RUN_FOLDER, RecordError, RunOutcome, load_outcome
+from record.this_kit import ROOT
 
 # The code that ranks run. Not conf/: a rank gets its configuration from the launcher.
 FOLDERS = ("train", "record", "common")
@@ -121,7 +121,7 @@ def synchronize(descriptor: int) -> None:
 
 
 @contextmanager
-def whole_file(path: Path, mode: int = 0o666, replace: bool = True) -> Iterator[BinaryIO]:
+def whole_file(path: Path, mode: int = 0o666, replace: bool = False) -> Iterator[BinaryIO]:
     """Open a file that gets its name at the end of the context, whole and on the disk; after an error it has none.
 
     mode: its permissions, less the umask. replace: it may take the place of another file.
@@ -173,15 +173,9 @@ def synchronize_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write a file, replacing an existing one. mode: its permissions, less the umask. Raises OSError."""
-    with whole_file(path, mode) as file:
-        file.write(content)
-
-
-def write_once(path: Path, content: bytes) -> None:
-    """Write a file, but never replace an existing one. Raises OSError naming the path."""
-    with whole_file(path, replace=False) as file:
+def write_file(path: Path, content: bytes, mode: int = 0o666, replace: bool = False) -> None:
+    """Write a file, whole or not at all. Arguments, and what it raises: `whole_file`."""
+    with whole_file(path, mode, replace) as file:
         file.write(content)
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from common import bounded_files as bounded
-from record import kit, migrations, recorded_config, ticks
+from record import migrations, recorded_config, this_kit, ticks
 from record.recorded_config import Count, Size, Swept
 
 SCHEMA_VERSION = migrations.VERSION
@@ -422,6 +422,11 @@ class RunRecord:
         return sum(rank.workers for rank in self.ranks)
 
     @property
+    def emulated(self) -> bool:
+        """Return whether CPU quotas emulate its nodes on one machine."""
+        return self.config["system"].get("cpu_quota_per_node") is not None
+
+    @property
     def processes(self) -> list[Rank | Server]:
         """Return its ranks, and the servers beside them."""
         return [*self.ranks, *self.servers]
@@ -482,7 +487,7 @@ def dumps(record: RunRecord) -> bytes:
     """Return the record as JSON text with its checksum. Raises ValueError if a number is not finite: JSON has none."""
     # Not asdict, which would copy each of a million times by itself. A number of NumPy becomes a plain one.
     fields = msgspec.to_builtins(record, enc_hook=lambda number: number.item())
-    fields |= {"sha256": _NO_CHECKSUM, "schema_version": SCHEMA_VERSION, "kit_version": kit.version()}
+    fields |= {"sha256": _NO_CHECKSUM, "schema_version": SCHEMA_VERSION, "kit_version": this_kit.version()}
     for rank in fields["ranks"]:
         for holder in (rank, *rank["windows"], *rank["exchanges"]):
             ticks.pack(holder)
@@ -522,7 +527,7 @@ def _check_digest(text: bytes, sha256: str, where: str) -> None:
 
 def load_outcome(path: Path) -> RunOutcome:
     """Return the outcome of the record in the file `path`. Raises RecordError if it cannot be read or trusted."""
-    text = read(path)
+    text = record_bytes(path)
     try:
         outcome = _outcome_decoder.decode(bounded.check_json(_utf8(text)))
     except ValueError as error:
@@ -554,7 +559,7 @@ def path_text(path: Path | str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def read(path: Path | str) -> bytes:
+def record_bytes(path: Path | str) -> bytes:
     """Return the text of the record file `path`. Raises RecordError if it cannot be read.
 
     Its path is text in tables and JSON.
@@ -569,7 +574,7 @@ def read(path: Path | str) -> bytes:
 
 def load(path: Path | str) -> RunRecord:
     """Return the record in the file `path`. Raises RecordError if it cannot be read or trusted."""
-    return loads(read(path), str(path))
+    return loads(record_bytes(path), str(path))
 
 
 def is_backup(path: Path) -> bool:

@@ -29,7 +29,7 @@ _WRONG_INPUT = 2  # the exit status of a command that cannot start: nothing afte
 
 
 @dataclass(frozen=True)
-class Step:
+class MakeStep:
     """One command of a target: a module with its arguments."""
 
     command: tuple[str, ...]
@@ -199,22 +199,22 @@ def _command(target: str, user: Variables) -> list[str]:
     return [*command.split(), *user.options(*options), *([user.path(*positional)] if positional else [])]
 
 
-def steps(target: str, user: Variables) -> list[Step]:
+def steps(target: str, user: Variables) -> list[MakeStep]:
     """Return the commands of a target in their order. Raises ValueError as `overrides` does."""
     if command := _command(target, user):
-        return [Step(tuple(command))]
+        return [MakeStep(tuple(command))]
     if target == "scaling" and user.text("WRITE"):
-        return [Step(("train.config.program", user.path("WRITE")))]
+        return [MakeStep(("train.config.program", user.path("WRITE")))]
     if target == "diagnose" and (experiment := user.text("EXPERIMENT")):
         return [_analysis("diagnose", experiment, *user.options("MODELS"), "--draw", *user.options("RESULTS"))]
     if target == "reproduce":
         report = user.text("REPORT")
-        first = Step(("train.launch.reproduce", *user.options("FORCE", "DRY_RUN"), "--", report, *overrides(user)))
+        first = MakeStep(("train.launch.reproduce", *user.options("FORCE", "DRY_RUN"), "--", report, *overrides(user)))
         following = _analysis("report", f"--report={report}", f"--out=figures/reproduce-{report}.html", counts=False)
     else:
         experiment = target.replace("-", "_")
         options = user.options("FORCE", "DRY_RUN", "ONLY")
-        first = Step(("train.launch", *options, f"experiment={experiment}", *overrides(user)))
+        first = MakeStep(("train.launch", *options, f"experiment={experiment}", *overrides(user)))
         following = {
             "diagnose": _analysis("diagnose", "diagnose", *user.options("MODELS"), "--draw", counts=False),
             "tune": _analysis("tune", *user.options("MODELS", "WRITE")),
@@ -223,7 +223,7 @@ def steps(target: str, user: Variables) -> list[Step]:
     check = [_analysis("tune", "--dry-run", *user.options("WRITE"))] if target == "tune" and user.text("WRITE") else []
     if user.is_on("DRY_RUN") or _submits(user):  # nothing is measured when it returns
         return [*check, first]
-    return [*check, first, Step((*following.command, *user.options("RESULTS")), following.counts)]
+    return [*check, first, MakeStep((*following.command, *user.options("RESULTS")), following.counts)]
 
 
 def _submits(user: Variables) -> bool:
@@ -237,11 +237,11 @@ def _submits(user: Variables) -> bool:
     return launcher is not None and launcher.submits(os.environ)
 
 
-def _analysis(*command: str, counts: bool = True) -> Step:
-    return Step(("analysis", *command), counts)
+def _analysis(*command: str, counts: bool = True) -> MakeStep:
+    return MakeStep(("analysis", *command), counts)
 
 
-def run(commands: Sequence[Step]) -> int:
+def run(commands: Sequence[MakeStep]) -> int:
     """Run the commands one after the other, then print what they leave for the end; returns the exit status.
 
     Ctrl-C reaches a command from the terminal. SIGTERM is passed on to it, and ends the target.

@@ -18,10 +18,10 @@ from typing import Any
 from record import parts, protocol
 from record import run_files as files
 from record.parts import PartWriter, RankPart
-from record.run_files import write_once
+from record.run_files import write_file
 from record.schema import RECORD_NAME, Failure, dumps
 from train.config.identity import config_hash, learning_rate, point_name, resolved, swept_values
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.distribution import Distribution
 from train.rank import placement
 from train.rank.phases import PhaseClock
@@ -104,7 +104,7 @@ class Standalone:
         failure: the reason, if no rank reports one.
         """
         if self._run:
-            all_parts = parts.read_parts(Path(self._run.folder))
+            all_parts = [*parts.read_parts(Path(self._run.folder)).values()]
             first = parts.first_failure(all_parts)
             with suppress(FileExistsError):
                 self._write(all_parts, self._clock.elapsed_s(), first or failure)
@@ -132,7 +132,7 @@ class Standalone:
         )
         record = parts.assemble(all_parts, self._run.identity, job_end)
         path = Path(self._run.folder) / RECORD_NAME
-        write_once(path, dumps(record))
+        write_file(path, dumps(record))
         Secret(protocol.secret_folder(path.parent)).remove()
         print(f"{path}: {record.summary or record.status}", flush=True)
 

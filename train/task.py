@@ -14,7 +14,7 @@ from record.parts import PartWriter
 from train.config.checks import ConfigError
 from train.config.identity import rebuild
 from train.config.results import check_results
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.distribution import Distribution
 from train.rank import roll_call
 from train.rank.counters import Meter

@@ -21,7 +21,7 @@ from train import distribution, predictions
 from train.config import identity
 from train.config.checks import ConfigError
 from train.config.identity import config_hash, values
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.distribution import Distribution
 from train.rank import counters, environment, gpus, placement, process, roll_call
 from train.rank.gpus import visible_gpu
@@ -39,7 +39,7 @@ _NOT_NEEDED = ("pandas", "scipy")
 
 
 @dataclass(frozen=True)
-class Gpu:
+class RankGpu:
     """The GPU of a rank, or those of its towers."""
 
     name: str
@@ -70,7 +70,7 @@ def bind_cores(config: RunConfig, local_rank: int) -> tuple[RunConfig, list[list
 
 def start_tensorflow(
     config: RunConfig, local_rank: int, threads: int, folder: Path, secret: Secret | None
-) -> Gpu | None:
+) -> RankGpu | None:
     """Return the GPU of this rank, if any, with TensorFlow imported and limited to it and to so many threads.
 
     folder, secret: as `distribution.prepare` takes them.
@@ -112,7 +112,7 @@ def without(packages: Iterable[str]) -> Iterator[None]:
             del sys.modules[package]
 
 
-def _rank_gpus(local_rank: int, towers: int) -> Gpu:
+def _rank_gpus(local_rank: int, towers: int) -> RankGpu:
     """Limit TensorFlow to the GPU of this rank, or to one for each of its towers, and return it.
 
     Raises ConfigError if there are too few.
@@ -132,7 +132,7 @@ def _rank_gpus(local_rank: int, towers: int) -> Gpu:
     for index in indices:
         tf.config.experimental.set_memory_growth(gpus[index], True)
     name = tf.config.experimental.get_device_details(gpus[indices[0]]).get("device_name", "GPU")
-    return Gpu(name, ",".join(map(visible_gpu, indices)))
+    return RankGpu(name, ",".join(map(visible_gpu, indices)))
 
 
 class Worker:
@@ -184,7 +184,7 @@ class Worker:
         print(reason, file=sys.stderr, flush=True)
         self._part.add(failure=Failure(reason=reason, rank=part.rank, host=part.host, phase=self._clock.phase))
 
-    def _measure(self, ranks: Distribution, gpu: Gpu | None) -> None:
+    def _measure(self, ranks: Distribution, gpu: RankGpu | None) -> None:
         """Measure with these ranks, and record the results. Raises ConfigError if other rank groups do not come."""
         task, config = self._task, self._config
         environment.check_mpi(config.container.mpi_home)
@@ -224,7 +224,7 @@ class Worker:
         assert folder, "the ranks have not joined"
         return Secret(protocol.secret_folder(folder)).key()
 
-    def _hold_roll_call(self, ranks: Distribution, all_ranks: AllRanks, gpu: Gpu | None) -> None:
+    def _hold_roll_call(self, ranks: Distribution, all_ranks: AllRanks, gpu: RankGpu | None) -> None:
         """Hold the roll call; rank 0 records the hosts. Raises ConfigError."""
         config, part = self._config, self._part
         part.add(rank=all_ranks.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)

@@ -38,7 +38,7 @@ def collect(results: Path, scrubbed: bool) -> Collected:
     left_out = []
     for path in record.find(results):
         try:
-            text, name = record.read(path), path.relative_to(results)
+            text, name = record.record_bytes(path), path.relative_to(results)
             runs[name], texts[name] = record.loads(text, str(path)), text
         except RecordError as error:
             left_out.append(str(error))
@@ -71,13 +71,13 @@ def _attachments(
         path = results / record_path.parent / name
         try:
             content = bounded.read(path)
-            text = "" if names is None else _text(content)
+            text = bounded.unpacked(content) if names is not None and content.startswith(GZIP) else content
         except OSError as error:
             problems.append(f"{path}: {error.strerror}; the record beside it names it")
             continue
         if digest(content) != stated:
             problems.append(f"{path}: not the file of the record beside it: it was changed, or copied from another run")
-        elif names is not None and reveals(text, names):
+        elif names is not None and reveals(text.decode(errors="replace"), names):
             problems.append(f"{path}: it has the name of a host or a user, a home folder or an address")
         else:
             contents[record_path.parent / name] = content
@@ -104,8 +104,3 @@ def _launch_files(results: Path, runs: Iterable[Path], problems: list[str]) -> d
         except OSError as error:
             problems.append(f"{path}: {error.strerror}")
     return contents
-
-
-def _text(content: bytes) -> str:
-    """Return a file as text, unpacked. Raises OSError if it cannot be unpacked."""
-    return (bounded.unpacked(content) if content.startswith(GZIP) else content).decode(errors="replace")

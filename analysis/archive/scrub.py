@@ -20,8 +20,8 @@ import msgspec
 from analysis.verify.remade import SCRUBBED
 from record import recorded_config
 from record import schema as record
-from record.kit import ROOT
 from record.schema import RunRecord
+from record.this_kit import ROOT
 
 _ANYBODY = {"localhost", "127.0.0.1", "root", "user", ""}  # names of no host and no person
 # Fields with facts about machines and software, digests and times.

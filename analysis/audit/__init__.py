@@ -12,26 +12,28 @@ import pandas as pd
 
 from analysis import atlas, verify
 from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
-    curves,
+    curve_rules,
     machine,
     measuring,
-    provenance,
+    provenance_rules,
     records,
     stated,
-    user_tables,
+    user_table_rules,
     wall_times,
 )
+from analysis.audit.audited_table import AuditedTable
+from analysis.audit.compared_launches import ComparedLaunch, covered, launch
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
-from analysis.audit.launches import Launch, covered, launch
 from analysis.finding import SEVERITIES, Finding, Severity
 from analysis.study import Study
-from analysis.user_table.table import UserTable
+from analysis.user_table.table_contract import UserTable
 from record.schema import RunRecord
 
 
 def table_findings(table: pd.DataFrame) -> list[Finding]:
     """Return the findings of all rules over a tidy table, in order."""
-    return in_order(finding for rule in TABLE_RULES.values() for finding in rule(table))
+    audited = AuditedTable(table)
+    return in_order(finding for rule in TABLE_RULES.values() for finding in rule(audited))
 
 
 def atlas_findings() -> list[Finding]:
@@ -52,15 +54,15 @@ def atlas_findings() -> list[Finding]:
 def user_table_findings(table: UserTable) -> tuple[list[Finding], list[str]]:
     """Return the findings of all rules over a user's table, in order, and notes on omissions.
 
-    Findings that belong to no report carry the name of the file. Raises TableError as `user_tables.read` does.
+    Findings that belong to no report carry the name of the file. Raises TableError for an unsound tidy table.
     """
-    rows, notes = user_tables.read(table)
+    rows, notes = user_table_rules.tidy_study(table)
     name = Path(table.path).name
     findings = table_findings(rows)
     if table.published is None:  # `identities` checks the ratios that a user states
         findings = [each for each in findings if each.rule != "stated_speedup"]
     from_table = [replace(f, report=name) if f.report in ("", "local") else f for f in findings]
-    from_runs = [replace(f, report=name) for rule in user_tables.RUN_RULES.values() for f in rule(table)]
+    from_runs = [replace(f, report=name) for rule in user_table_rules.RUN_RULES.values() for f in rule(table)]
     return in_order([*from_table, *from_runs]), notes
 
 
@@ -77,12 +79,14 @@ def record_findings(study: Study) -> list[Finding]:
     """
     table = table_findings(study.local) if len(study.local) else []
     runs = run_findings((path, study.records[path]) for path in sorted(set(study.local["record"])))
-    return in_order([*table, *runs, *_left_out(study), *_verified(study)])
+    # Records that cannot be read are among those left out.
+    verified = [finding for finding in study.verification().findings if finding.rule != verify.UNREADABLE]
+    return in_order([*table, *runs, *_left_out(study), *verified])
 
 
 def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
     """Yield the findings of every rule in these paths with records, and between the records, which are not kept."""
-    launches: dict[str, list[Launch]] = defaultdict(list)
+    launches: dict[str, list[ComparedLaunch]] = defaultdict(list)
     findings: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for path, run in runs:
         for name, check in RECORD_RULES.items():
@@ -97,11 +101,6 @@ def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
     for experiment in launches.values():
         for compare in EXPERIMENT_RULES.values():
             yield from compare(experiment)
-
-
-def _verified(study: Study) -> Iterator[Finding]:
-    """Yield what `verify` finds, without the records that cannot be read: those are among the ones left out."""
-    return (finding for finding in study.verification().findings if finding.rule != verify.UNREADABLE)
 
 
 def _left_out(study: Study) -> Iterator[Finding]:

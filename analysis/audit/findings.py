@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.audit.audited_table import AuditedTable
 from analysis.curves import Row, ranks_in_words, times_as_fast
 from analysis.derived import stated_number
 from analysis.finding import Finding, Severity
@@ -28,7 +29,8 @@ def finding(
 
 
 Rule = Callable[..., Iterator[Finding]]
-# By name, in the order of their modules: over a tidy table; over a record and its path; over a list of `Launch`.
+# By name, in the order of their modules: over an `AuditedTable`; over a record and its path; over a list of
+# `ComparedLaunch`.
 TABLE_RULES: dict[str, Rule] = {}
 RECORD_RULES: dict[str, Rule] = {}
 EXPERIMENT_RULES: dict[str, Rule] = {}
@@ -46,6 +48,16 @@ def rule(rules: dict[str, Rule]) -> Callable[[Rule], Rule]:
         return named
 
     return add
+
+
+def rows_rule(function: Rule) -> Rule:
+    """Add a function to TABLE_RULES that needs the rows of the table alone."""
+
+    @functools.wraps(function)
+    def over_rows(table: AuditedTable) -> Iterator[Finding]:
+        return function(table.rows)
+
+    return rule(TABLE_RULES)(over_rows)
 
 
 def point_label(row: Row) -> str:

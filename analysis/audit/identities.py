@@ -13,7 +13,7 @@ from analysis.finding import Finding
 from analysis.thresholds import limit
 from analysis.user_table import rates
 from analysis.user_table.headers import RATIOS
-from analysis.user_table.table import UserTable
+from analysis.user_table.table_contract import UserTable
 
 IMAGES = ("", "images", "samples")
 TIMES = ("wall_s", "job_s", "epoch_s", "step_s")

@@ -2,13 +2,13 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pandas as pd
 
 from analysis import metrics
-from analysis.audit.findings import RECORD_RULES, TABLE_RULES, finding, rule
-from analysis.audit.launches import throughput
+from analysis.audit.compared_launches import throughput
+from analysis.audit.findings import RECORD_RULES, finding, rows_rule, rule
 from analysis.audit.records import timed_spans
 from analysis.curves import measured
 from analysis.finding import Finding
@@ -16,7 +16,7 @@ from analysis.table import controls
 from analysis.table.hardware import COMPUTE, throughput_bounds
 from analysis.thresholds import limit
 from record import intervals, rounds
-from record.schema import CoreUse, RunRecord
+from record.schema import CoreUse, Rank, RunRecord
 
 _TICK_S = 0.01  # USER_HZ: the kernel counts the time of cores in ticks, 100 a second on x86 (proc(5), /proc/stat)
 
@@ -44,16 +44,6 @@ def _rates(run: RunRecord) -> Iterator[tuple[str, float, dict[str, float]]]:
             yield arms[index]["name"], typical.value, throughput_bounds(run, index)
 
 
-def _fraction(spans: Sequence[CoreUse], taken_s: Sequence[float], cores: int) -> float:
-    """Return the least share of the cores' time that was taken, given the resolution of the kernel's ticks.
-
-    Each count ends within a tick; the errors of several spans add up as their square root.
-    """
-    whole_s = cores * sum(span.wall_s for span in spans)
-    unsure_s = _TICK_S * 2 * math.sqrt(len(spans) * cores)
-    return (sum(taken_s) - unsure_s) / whole_s if whole_s > 0 else 0.0
-
-
 @rule(RECORD_RULES)
 def other_load(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report other processes on a rank's cores while it was timed: all ranks wait for the one that lost most.
@@ -61,7 +51,7 @@ def other_load(run: RunRecord, path: str) -> Iterator[Finding]:
     Their time is the core time of all processes less that of the rank. Launches whose ranks share cores, or whose nodes
     are emulated, are left out: there other ranks are most of it.
     """
-    if not run.cores_shared and run.config["system"].get("cpu_quota_per_node") is None:
+    if not (run.cores_shared or run.emulated):
         yield from _taken(run, path, "other processes", lambda span: span.busy_s - span.own_s)
 
 
@@ -72,19 +62,23 @@ def stolen_time(run: RunRecord, path: str) -> Iterator[Finding]:
 
 
 def _taken(run: RunRecord, path: str, by: str, taken: Callable[[CoreUse], float]) -> Iterator[Finding]:
-    """Yield a finding on the rank whose cores lost most, if that is too much."""
-    shares = {
-        rank.rank: _fraction(spans, [taken(span) for span in spans], max(1, len(rank.cores)))
-        for rank in run.ranks
-        if (spans := timed_spans(rank))
-    }
-    if shares and max(shares.values()) > limit("graded_warning"):
-        worst = max(shares, key=lambda rank: shares[rank])
-        rank = run.ranks[worst]
-        cores = f"rank {worst} on {rank.host}, cores {', '.join(map(str, rank.cores))}"
-        stated = f"{cores}: {by} took {shares[worst]:.1%} of the timed windows"
+    """Yield a finding on the rank whose cores lost the largest share of their time, if that is too much.
+
+    It is the least share, given the resolution of the kernel's ticks: each count ends within a tick, and the errors of
+    several spans add up as their square root.
+    """
+    shares: list[tuple[float, Rank]] = []
+    for rank in run.ranks:
+        spans, cores = timed_spans(rank), max(1, len(rank.cores))
+        unsure_s = _TICK_S * 2 * math.sqrt(len(spans) * cores)
+        if (whole_s := cores * sum(span.wall_s for span in spans)) > 0:
+            shares.append(((sum(map(taken, spans)) - unsure_s) / whole_s, rank))
+    share, rank = max(shares, key=lambda each: each[0], default=(0.0, run.ranks[0]))
+    if share > limit("graded_warning"):
+        cores_text = f"rank {rank.rank} on {rank.host}, cores {', '.join(map(str, rank.cores))}"
+        stated = f"{cores_text}: {by} took {share:.1%} of the timed windows"
         meaning = "The step times hold this load too. Measure again on a machine that does nothing else."
-        yield finding(path, "warning", stated, f"{limit('graded_warning'):.0%} or less", shares[worst], meaning)
+        yield finding(path, "warning", stated, f"{limit('graded_warning'):.0%} or less", share, meaning)
 
 
 @rule(RECORD_RULES)
@@ -119,7 +113,7 @@ def clocks_fell(run: RunRecord, path: str) -> Iterator[Finding]:
             yield finding(path, "warning", stated, f"{early:.0f} MHz, as in the first", off, meaning)
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def emulated_nodes_disturbed(table: pd.DataFrame) -> Iterator[Finding]:
     """Report emulated nodes that are slower, or faster, among others than alone although they exchange nothing.
 
@@ -129,8 +123,7 @@ def emulated_nodes_disturbed(table: pd.DataFrame) -> Iterator[Finding]:
     """
     if "control_off" not in table:
         return
-    emulated = measured(table, "images_per_s")
-    emulated = emulated[emulated["cpu_quota_per_node"].notna()]
+    emulated = controls.emulated(measured(table, "images_per_s"))
     for experiment, rows in emulated.groupby("experiment", sort=False):
         beyond = rows[rows["control_off"].abs() > rows["flat_within_fraction"]]
         if not beyond.empty:

@@ -4,10 +4,11 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pandas as pd
 
 from analysis import atlas, grouped, metrics
-from analysis.audit.findings import TABLE_RULES, finding, graded, point_label, point_location, rule
+from analysis.audit.findings import finding, graded, point_label, point_location, rows_rule
 from analysis.curves import PER_RANK, RATES, SETTING, SIZE, Row, configurations, lookup, measured
 from analysis.finding import Finding
 from analysis.thresholds import limit
@@ -15,7 +16,7 @@ from analysis.thresholds import limit
 _PRINTED_SUM_S = 0.011  # two times with two decimals are off by 0.01 s, and their rounded sum by 0.005 s
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a configuration measured twice in a report with different results: the difference is its noise floor.
 
@@ -25,8 +26,11 @@ def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
     unnumbered = table[table["source"].eq("published") & table["repeat"].isna()]
     twice = [rows for rows in configurations(measured(unnumbered, "images_per_s")) if len(rows) > 1]
     for several in grouped(twice, lambda rows: rows["report"].iloc[0]).values():
-        off, rows = max(((_spread(rows), rows) for rows in several), key=lambda pair: pair[0])
-        first, second = rows.sort_values("value").to_dict("records")[:: len(rows) - 1]
+        extremes = [rows.sort_values("value").to_dict("records")[:: len(rows) - 1] for rows in several]
+        off, first, second = max(
+            ((metrics.change_fraction(low["value"], high["value"]), low, high) for low, high in extremes),
+            key=lambda pair: pair[0],
+        )
         stated = f"{first['value']:g} and {second['value']:g} {first['unit']}"
         meaning = (
             f"The widest of {len(several)} configurations measured twice: no difference below {off:.1%} means anything "
@@ -36,11 +40,7 @@ def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
         yield finding(first, graded(off, serious=math.inf), stated, "one number", off, meaning, location)
 
 
-def _spread(rows: pd.DataFrame) -> float:
-    return float(metrics.change_fraction(rows["value"].min(), rows["value"].max()))
-
-
-@rule(TABLE_RULES)
+@rows_rule
 def copied_values(table: pd.DataFrame) -> Iterator[Finding]:
     """Report measurements that are equal in all of their many digits: one is a copy, not a measurement.
 
@@ -57,7 +57,7 @@ def copied_values(table: pd.DataFrame) -> Iterator[Finding]:
             yield finding(second, "serious", stated, follows, None, meaning)
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def copied_curves(table: pd.DataFrame) -> Iterator[Finding]:
     """Report measurements of two models, data sets or devices that are equal in all of their many digits.
 
@@ -86,15 +86,11 @@ def copied_curves(table: pd.DataFrame) -> Iterator[Finding]:
 def _many_digits(table: pd.DataFrame) -> pd.DataFrame:
     """Return the published measurements with so many digits that two do not agree in all of them by chance."""
     rows = measured(table[table["source"].eq("published")], *RATES, *PER_RANK, "wall_s", "job_s")
-    return rows[rows["value"].map(_digits) >= limit("copied_digits")]
+    digits = [len(f"{value:.15g}".partition("e")[0].replace(".", "").strip("-0")) for value in rows["value"]]
+    return rows[np.array(digits, int) >= limit("copied_digits")]
 
 
-def _digits(value: float) -> int:
-    """Return the number of significant digits that it takes to write a number."""
-    return len(f"{value:.15g}".partition("e")[0].replace(".", "").strip("-0"))
-
-
-@rule(TABLE_RULES)
+@rows_rule
 def zero_speed(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a speed of 0 for a run that took time: the meter never reported, so nothing was measured."""
     walls, steps = lookup(measured(table, "wall_s")), lookup(table[table["quantity"].eq("steps_per_rank_planned")])
@@ -108,7 +104,7 @@ def zero_speed(table: pd.DataFrame) -> Iterator[Finding]:
         yield finding(row, "serious", f"{row['value']:g} {row['unit']}", follows, None, meaning)
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def few_steps(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a speed over too few steps: a single slow step changes the mean over such a short window."""
     steps = table[table["quantity"].isin(["steps_per_rank", "steps_per_rank_planned"])]
@@ -133,7 +129,7 @@ def _time_of_steps(steps: Row, table: pd.DataFrame) -> str:
     return ""
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def coarse_clock(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a time read from a clock whose tick is a large part of it: no repeat shows the error of half a tick.
 
@@ -156,7 +152,7 @@ def coarse_clock(table: pd.DataFrame) -> Iterator[Finding]:
                 yield finding(least, grade, f"{quantity} {least['value']:g} s", follows, share, meaning)
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def parts_and_total(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a total time that is not the sum of initialisation and training beside it."""
     parts = [lookup(measured(table, quantity)) for quantity in ("init_s", "wall_s")]
@@ -170,7 +166,7 @@ def parts_and_total(table: pd.DataFrame) -> Iterator[Finding]:
             yield finding(row, graded(off), f"{row['value']:g} s", f"{follows:g} s", off, meaning)
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def epochs_and_job(table: pd.DataFrame) -> Iterator[Finding]:
     """Report epochs x time of an epoch that exceed the time of the job, or are a small part of it.
 
@@ -200,7 +196,7 @@ def epochs_and_job(table: pd.DataFrame) -> Iterator[Finding]:
             yield finding(row, "warning", stated, f"most of the job's {total:g} s", off, meaning)
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def faster_device(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a faster device that is not faster: something else (input, host, network) limits both.
 

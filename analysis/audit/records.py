@@ -1,14 +1,13 @@
 """Rules over single run records: whether their numbers can be trusted.
 
-Records whose numbers cannot be right do not reach these rules: the table leaves them out (`analysis.table.checks`).
+Records whose numbers cannot be right do not reach these rules: the table leaves them out (`record_checks`).
 """
 
 import statistics
 from collections.abc import Iterator
-from itertools import chain
 
 from analysis import metrics
-from analysis.audit import hosts
+from analysis.audit import host_kinds
 from analysis.audit.findings import RECORD_RULES, finding, graded, rule
 from analysis.finding import Finding, Severity
 from analysis.stats.repeats import MIN_VALUES
@@ -18,23 +17,10 @@ from record.parts import moves
 from record.schema import CoreUse, Rank, RunRecord
 
 
-def ratios(run: RunRecord) -> dict[str, list[float]]:
-    """Return the rates of each arm of a launch in rounds over those of the base, round by round."""
-    by_arm = rounds.over_base([run]) if run.config.get("rounds") else {}
-    return {name: [*intervals.paired(*rates).values()] for name, rates in by_arm.items()}
-
-
 def timed_spans(rank: Rank) -> list[CoreUse]:
     """Return the use of a rank's cores in each timed span, in the order of measurement."""
     spans = [rank.timed_cores, *(window.cores for window in rank.windows)]
     return [span for span in spans if span]
-
-
-def _arm(rank: Rank, index: int) -> tuple[list[float], list[float]]:
-    """Return the step times and the computing times of one rank over all windows of one arm."""
-    windows = [window for window in rank.windows if window.arm == index]
-    steps, computing = ([getattr(w, name) for w in windows] for name in ("step_times_s", "compute_times_s"))
-    return list(chain.from_iterable(steps)), list(chain.from_iterable(computing))
 
 
 def _steps(run: RunRecord) -> Iterator[tuple[str, list[float]]]:
@@ -44,16 +30,12 @@ def _steps(run: RunRecord) -> Iterator[tuple[str, list[float]]]:
         if rank.step_times_s:
             yield f"rank {rank.rank}", rank.step_times_s
         for index, arm in enumerate(arms):
-            yield f"rank {rank.rank}, {arm['name']}", _arm(rank, index)[0]
+            yield f"rank {rank.rank}, {arm['name']}", _times(rank, index, "step_times_s")
 
 
-def _computing(run: RunRecord) -> dict[int, list[float]]:
-    """Return the computing times of each rank, else its step times; in rounds of the last arm, which has all ranks."""
-    last = len(run.config.get("rounds") or []) - 1
-    times = {
-        rank.rank: _arm(rank, last) if last >= 0 else (rank.step_times_s, rank.compute_times_s) for rank in run.ranks
-    }
-    return {rank: computing or steps for rank, (steps, computing) in times.items() if computing or steps}
+def _times(rank: Rank, index: int, name: str) -> list[float]:
+    """Return the times with this name of one rank, over all windows of one arm."""
+    return [time_s for window in rank.windows if window.arm == index for time_s in getattr(window, name)]
 
 
 @rule(RECORD_RULES)
@@ -93,12 +75,12 @@ def unequal_hosts(run: RunRecord, path: str) -> Iterator[Finding]:
     Another patch level of the kernel, or another amount of memory, is a note.
     """
     alike = len({len(rank.cores) // rank.workers for rank in run.ranks}) == 1
-    machine = hosts.kinds(run.environment, notes=True, alike=alike)
-    differences = [each for kind in machine[1:] for each in hosts.differences(machine[:1], (kind,), alike)]
+    machine = host_kinds.kinds(run.environment, notes=True, alike=alike)
+    differences = [each for kind in machine[1:] for each in host_kinds.differences(machine[:1], (kind,), alike)]
     if differences and run.environment:
         stated = f"{len(run.environment.hosts)} hosts of {len(machine)} kinds"
         pairs = "; ".join(dict.fromkeys(f"{each.one} and {each.other}" for each in differences))
-        yield finding(path, hosts.worst(differences), stated, "hosts of one kind", None, pairs)
+        yield finding(path, host_kinds.worst(differences), stated, "hosts of one kind", None, pairs)
 
 
 @rule(RECORD_RULES)
@@ -106,8 +88,8 @@ def warm_up_drift(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report first timed steps that are slower than the rest: the warm-up was too short, which the mean includes.
 
     It compares the median of the first tenth of the steps (three or more) with that of the others, on the rank where
-    they differ most. A rank-sum test excludes that the scatter of the steps explains it. In rounds an untimed step
-    precedes each window, and `arm_drift` compares the windows.
+    they differ most. A rank-sum test (Mann and Whitney, one-sided) excludes that the scatter of the steps explains it.
+    In rounds an untimed step precedes each window, and `arm_drift` compares the windows.
     """
     findings = [drift for rank in run.ranks for drift in _drift(rank, path)]
     yield from sorted(findings, key=lambda drift: drift.off or 0)[-1:]
@@ -119,18 +101,14 @@ def _drift(rank: Rank, path: str) -> Iterator[Finding]:
         first = max(3, len(steps) // 10)
         early, late = statistics.median(steps[:first]), statistics.median(steps[first:])
         off = metrics.change_fraction(late, early)
-        if off > limit("same") and _larger_p(steps[:first], steps[first:]) < limit("drift_level"):
-            grade = graded(off, warning=limit("same"), serious=limit("apart_serious"))
-            stated = f"rank {rank.rank}: first {first} steps {early:.4g} s"
-            meaning = "More warm-up steps are needed before the clock starts."
-            yield finding(path, grade, stated, f"{late:.4g} s, as the others", off, meaning)
+        if off > limit("same"):
+            from scipy.stats import mannwhitneyu  # it takes longer to import than most commands to run
 
-
-def _larger_p(values: list[float], others: list[float]) -> float:
-    """Return the probability that chance makes values as much larger than others (Mann and Whitney, one-sided)."""
-    from scipy.stats import mannwhitneyu  # it takes longer to import than most commands to run
-
-    return float(mannwhitneyu(values, others, alternative="greater").pvalue)
+            if mannwhitneyu(steps[:first], steps[first:], alternative="greater").pvalue < limit("drift_level"):
+                grade = graded(off, warning=limit("same"), serious=limit("apart_serious"))
+                stated = f"rank {rank.rank}: first {first} steps {early:.4g} s"
+                meaning = "More warm-up steps are needed before the clock starts."
+                yield finding(path, grade, stated, f"{late:.4g} s, as the others", off, meaning)
 
 
 @rule(RECORD_RULES)
@@ -140,9 +118,10 @@ def arm_drift(run: RunRecord, path: str) -> Iterator[Finding]:
     Kendall's test finds that it rose or fell over the rounds, also by one jump in their middle; all arms share its
     level. Then the interval of the rounds of this launch, which takes them for repeats, is too narrow.
     """
-    ratios_by_arm = ratios(run)
-    for name, values in ratios_by_arm.items():
-        if _trend_p(values) < limit("trend_level") / len(ratios_by_arm):
+    by_arm = rounds.over_base([run]) if run.config.get("rounds") else {}
+    for name, rates in by_arm.items():
+        values = [*intervals.paired(*rates).values()]
+        if _trend_p(values) < limit("trend_level") / len(by_arm):
             early, late = (statistics.median(half) for half in (values[: len(values) // 2], values[len(values) // 2 :]))
             off = metrics.change_fraction(early, late)
             stated = f"{name}: ratio {early:.3g} in the first rounds"
@@ -191,14 +170,21 @@ def straggler(run: RunRecord, path: str) -> Iterator[Finding]:
     The mean time until the local gradients are ready is compared with the median of the other ranks. A record without
     that time (a GPU, epochs) has its mean step, in which ranks differ only without allreduce.
     """
-    means = {rank: statistics.fmean(times) for rank, times in _computing(run).items()}
+    last = len(run.config.get("rounds") or []) - 1  # in rounds this arm has all ranks
+    means = []
+    for rank in run.ranks:
+        computing, steps = (
+            _times(rank, last, name) if last >= 0 else getattr(rank, name)
+            for name in ("compute_times_s", "step_times_s")
+        )
+        if times_s := computing or steps:
+            means.append((statistics.fmean(times_s), rank))
     if len(means) > 1:
-        slowest = max(means, key=lambda rank: means[rank])
-        others = statistics.median(mean for rank, mean in means.items() if rank != slowest)
-        off = metrics.change_fraction(others, means[slowest])
+        mean_s, slowest = max(means, key=lambda mean: mean[0])
+        others = statistics.median(mean for mean, rank in means if rank is not slowest)
+        off = metrics.change_fraction(others, mean_s)
         if off > limit("graded_serious"):
-            host = next(rank.host for rank in run.ranks if rank.rank == slowest)
-            stated = f"rank {slowest} on {host}: {means[slowest]:.4g} s a step"
+            stated = f"rank {slowest.rank} on {slowest.host}: {mean_s:.4g} s a step"
             meaning = "Check what else runs on that host, and its cores."
             yield finding(path, "warning", stated, f"{others:.4g} s, as the other ranks", off, meaning)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import derived, metrics, reports
-from analysis.audit.findings import TABLE_RULES, finding, graded, point_label, point_location, rule
+from analysis.audit.findings import finding, graded, point_label, point_location, rows_rule
 from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, ranks_in_words, row_dicts
 from analysis.derived import RATIOS, pairs
 from analysis.finding import Finding, Severity
@@ -17,7 +17,7 @@ from analysis.stats.verdict import Verdict
 from analysis.thresholds import limit
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def stated_speedup(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a speedup or efficiency in a report that does not follow from its throughputs, within the printed digits.
 
@@ -43,7 +43,7 @@ def stated_speedup(table: pd.DataFrame) -> Iterator[Finding]:
         yield finding(row, "note" if undecided else graded(off), stated, text, off, meaning)
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def normalised_ratio(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a printed ratio of speedups under the name of a ratio of throughputs.
 
@@ -84,7 +84,7 @@ def _agreement(cells: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
     return both.assign(fits=pd.Series(fits, both.index, dtype=bool))
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def median_of_two_groups(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a median that represents no value: the values fall into two groups, and it is in the gap between them.
 
@@ -122,7 +122,7 @@ def _groups(lower: pd.DataFrame, upper: pd.DataFrame, column: str) -> str:
     return ""
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a percentage that follows from its two numbers on no base, or only on another than the one named.
 
@@ -166,7 +166,7 @@ def _readings(table: pd.DataFrame, row: Row) -> Iterator[tuple[str, Number, bool
             yield f"{text} {ends}", value, old is before[0], derived.follows(row, value)
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def label(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a number of ranks printed beside values that would exceed their ideal speedup on so many.
 
@@ -191,7 +191,7 @@ def label(table: pd.DataFrame) -> Iterator[Finding]:
         yield finding(row, "warning", stated, follows, off, meaning, row["place"])
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a number that differs from the source that it was copied from.
 
@@ -242,7 +242,7 @@ def _rounded_in_copying(rows: pd.DataFrame) -> Finding:
     return finding(worst, "warning" if is_base else "note", copied, follows, worst["off"], meaning, location)
 
 
-@rule(TABLE_RULES)
+@rows_rule
 def size_in_bytes(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a model size that its parameters do not have, at 4 bytes each: a unit of 2^20 bytes printed as 10^6."""
     for line in reports.sizes(table):

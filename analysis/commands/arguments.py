@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.study import Study
-from analysis.table.runs import Notice
+from analysis.table.record_rows import Notice
 from common.printable import escaped
 from record import recorded_config
 

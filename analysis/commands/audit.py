@@ -12,7 +12,7 @@ from analysis.documents import Document, about, counted, tally
 from analysis.finding import SEVERITIES, Finding
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
-from analysis.table.schema import REPORTS
+from analysis.table.tidy_columns import REPORTS
 from common.terminal import paragraph
 from record.schema import RECORD_NAME
 
@@ -106,7 +106,7 @@ def _audit_file(options: argparse.Namespace) -> Audit:
     """Audit one study. Raises TableError if it cannot be read, or if records are given too."""
     if options.records:
         raise TableError(f"--file {options.file}: audits this study alone; leave out {options.records[0]}")
-    read = user_tables.read(options.file, options.columns)
+    read = user_tables.read_user_table(options.file, options.columns)
     findings, notes = audit.user_table_findings(read)
     return Audit(version=JSON_VERSION, findings=findings, notes=notes, read_as=read.interpretation)
 

@@ -17,14 +17,13 @@ from string import Template
 from analysis import TableError, documents
 from analysis.archive import Collected, collect, manifest
 from analysis.archive.manifest import MANIFEST, OUTSIDE, ROOT, SIGNATURE
-from analysis.claims import judge
 from analysis.commands import arguments, draw, report
 from analysis.evaluation import read_contents
+from analysis.judged_claims import judge
 from analysis.study import Study
 from analysis.timeline import find_launches, load_launch
-from analysis.timeline.text import write_trace
+from analysis.timeline.timeline_text import write_trace
 from record import run_files as files
-from record import schema as record
 from record.schema import RunRecord
 
 
@@ -68,7 +67,7 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
     with tempfile.TemporaryDirectory() as stage:
         folder = Path(stage)
         for path, content in (collected.records | collected.attachments).items():
-            files.write_once(folder / "results" / path, content)
+            files.write_file(folder / "results" / path, content)
         with contextlib.chdir(folder):  # figures and page name records by their paths in the archive
             study = Study(Path("results"))
             print(*study.trust(), f"figures, then {manifest.CLAIMS}:", sep="\n", flush=True)
@@ -76,9 +75,10 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
             _write_traces(study.records, Path("figures"))
             Path(manifest.CLAIMS).write_text(documents.text(judge(read_contents().claims, study)) + "\n")
             draw.show(manifest.CLAIMS)
+            runs = dict(study.records)  # read here: their paths are those in the archive
         readme = Template(Path(manifest.__file__).with_name("README.txt").read_text())
         (folder / "README.txt").write_text(readme.substitute(namespace=manifest.NAMESPACE))
-        _describe(folder, collected)
+        _describe(folder, runs)
         seal(folder, key)
         return archive(folder)
 
@@ -90,12 +90,11 @@ def _write_traces(records: Mapping[str, RunRecord], folder: Path) -> None:
             write_trace(load_launch(path, records[str(path)]), folder)
 
 
-def _describe(folder: Path, collected: Collected) -> None:
+def _describe(folder: Path, runs: Mapping[str, RunRecord]) -> None:
     """Write the description of an archive for programs: a Process Run Crate."""
     from analysis.archive import crate  # slow to import
 
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    runs = {f"results/{path.as_posix()}": record.loads(text, str(path)) for path, text in collected.records.items()}
     (folder / crate.NAME).write_bytes(crate.metadata(names, runs))
 
 
@@ -129,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
     if collection.authors_names and not _confirmed(collection.authors_names):
         return 1
     packed, records = pack(collection, key), len(collection.records)
-    files.write_whole(options.out, packed)
+    files.write_file(options.out, packed, replace=True)
     scrubbed = ", scrubbed" if options.scrub else ""
     print(f"{options.out}: {records} records{scrubbed}, figures, page and {MANIFEST}; {len(packed) / 1e6:.1f} MB")
     unsigned = f"the {MANIFEST} is not signed: SIGN_KEY=~/.ssh/id_ed25519 signs it"

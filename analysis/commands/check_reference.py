@@ -8,10 +8,10 @@ from analysis import documents
 from analysis.commands import arguments
 from analysis.commands.history import measured_sessions
 from analysis.commands.reference import declare_comparison, merged_values
-from analysis.compare import reference, text
+from analysis.compare import comparison_text, site_reference
 from analysis.compare.provenance import merged
-from analysis.compare.reference import Reference
 from analysis.compare.sessions import Session
+from analysis.compare.site_reference import Reference
 from common.terminal import paragraph
 
 
@@ -22,22 +22,27 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print each point beside its reference; returns 1 if one is worse. Raises TableError without a reference."""
-    stored = reference.load(reference.path(options.name))
+    stored = site_reference.load(site_reference.path(options.name))
     machines = measured_sessions(options.results, None, options.since).values()
     newest, values = merged_values([_newest(own, stored, options.since) for own in machines])
-    check = reference.check(stored, values, options.within or stored.within)
+    check = site_reference.check(stored, values, options.within or stored.within)
     rows = check.comparisons
     if options.format == "json":
         print(documents.text(check))
     else:
         now = "; ".join(dict.fromkeys(session.days for session in newest)) or "nothing yet, FORCE=1 measures again"
         print(f"{stored.name}: measured {stored.first_day} to {stored.last_day}; now: {now}", "", sep="\n")
-        print(text.text(text.sections(rows, "reference", "now"), {}), "", *_changes(stored, newest), sep="\n")
+        print(
+            comparison_text.text(comparison_text.sections(rows, "reference", "now"), {}),
+            "",
+            *_changes(stored, newest),
+            sep="\n",
+        )
         if check.other_systems:
             print(f"not compared: the values of other systems: {'; '.join(check.other_systems)}", "", sep="\n")
-        print(paragraph(text.EXPLANATION), "", text.counts(rows), sep="\n")
+        print(paragraph(comparison_text.EXPLANATION), "", comparison_text.counts(rows), sep="\n")
     if options.junit:
-        arguments.write_junit(options.junit, "check-reference", text.failures(rows))
+        arguments.write_junit(options.junit, "check-reference", comparison_text.failures(rows))
     return 1 if any(row.verdict == "worse" for row in rows) else 0
 
 

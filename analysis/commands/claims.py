@@ -3,10 +3,10 @@
 import argparse
 from collections.abc import Iterator, Sequence
 
-from analysis import claims, documents
-from analysis.claims import VERDICTS, JudgedClaim
+from analysis import documents, judged_claims
 from analysis.commands import arguments
 from analysis.commands.audit import in_full, totals
+from analysis.judged_claims import VERDICTS, JudgedClaim
 from analysis.study import Study
 from common.terminal import paragraph
 
@@ -35,6 +35,6 @@ def run(options: argparse.Namespace) -> int:
     """Print the claims and their verdicts; returns the exit status."""
     study = Study(options.results)
     arguments.print_notices(study)
-    judged = claims.judge(claims.read_claims(), study)
+    judged = judged_claims.judge(judged_claims.read_claims(), study)
     print(documents.text(judged) if options.format == "json" else _text(judged, options.all))
     return 0

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from analysis import TableError, atlas, documents
 from analysis.commands import arguments
-from analysis.compare import Comparisons, published, sets, text
+from analysis.compare import Comparisons, comparison_text, published, sets
 from analysis.study import Study
 
 
@@ -40,15 +40,15 @@ def run(options: argparse.Namespace) -> int:
     """Print the comparison; returns the exit status."""
     if options.sets:
         compared = sets.compare(*two_sets(options.sets), options.columns)
-        tables, notes = text.sets_tables(compared)
+        tables, notes = comparison_text.sets_tables(compared)
     else:
         compared = _with_published(options.results)
-        tables, notes = text.published_tables(compared)
+        tables, notes = comparison_text.published_tables(compared)
         if not compared.comparisons:
             notes = {"Nothing to compare": [f"no complete run in {options.results} has a counterpart"]} | notes
         notes["Left out"] = compared.left_out
     if options.format == "json":
         print(documents.text(compared))
     else:
-        print(text.text(tables, notes))
+        print(comparison_text.text(tables, notes))
     return 0

@@ -9,11 +9,11 @@ import pandas as pd
 
 from analysis import documents, labels
 from analysis.commands import arguments
-from analysis.diagnose import comparison, text
+from analysis.diagnose import comparison, diagnosis_text
 from analysis.diagnose.comparison import ArmComparison, comparisons
+from analysis.diagnose.diagnosis_text import DiagnosedCurve
 from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import JobPhases, Split, job_table, jobs, split_curves
-from analysis.diagnose.text import DiagnosedCurve
 from analysis.documents import Document, about
 from analysis.study import Study
 from common.terminal import paragraph
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         return 1
     if options.format == "json":
         diagnosis = Diagnosis(
-            curves=[text.answer(*curve) for curve in by_curve],
+            curves=[diagnosis_text.answer(*curve) for curve in by_curve],
             comparisons=[comparison.answer(compared) for compared in comparisons(by_curve)],
             jobs=jobs(rows),
         )
@@ -60,7 +60,7 @@ def _sections(rows: pd.DataFrame, by_curve: list[tuple[CurveTimes, list[Split]]]
     sections = [comparison.report(compared) for compared in comparison_list]
     for curve, points in by_curve:
         if not any(curve is arm for compared in comparison_list for arm, _ in compared.arms):
-            sections.append(text.report(text.answer(curve, points)))
+            sections.append(diagnosis_text.report(diagnosis_text.answer(curve, points)))
     if single := jobs(rows):
         sections.append("where the time of a whole job goes, from launches of single points\n\n" + job_table(single))
     return [
@@ -78,7 +78,7 @@ def _why_not(rows: pd.DataFrame) -> str:
 
 
 def _draw(options: argparse.Namespace, study: Study) -> None:
-    from analysis.figures import files
+    from analysis.figures import figure_files
     from analysis.figures.diagnosis import DIAGNOSIS
 
-    files.draw([DIAGNOSIS.entry(options.experiment)], study, options.out, arguments.figure_printer(options))
+    figure_files.draw([DIAGNOSIS.entry(options.experiment)], study, options.out, arguments.figure_printer(options))

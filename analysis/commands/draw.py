@@ -8,7 +8,7 @@ from functools import partial
 
 from analysis import TableError
 from analysis.commands import arguments
-from analysis.figures import LOCAL, FigureEntry, files, registry
+from analysis.figures import LOCAL, FigureEntry, figure_files, registry
 from analysis.study import Study
 
 
@@ -43,11 +43,11 @@ def run(options: argparse.Namespace) -> int:
         print(f"{len(failed)} failed runs are not drawn", file=sys.stderr)
     if options.small:
         for entry in entries:
-            files.save(entry.id, partial(entry.draw, entry.points(study)), options.out, ("png",), small=True)
+            figure_files.save(entry.id, partial(entry.draw, entry.points(study)), options.out, ("png",), small=True)
             show(entry.id)
     else:
-        files.draw(entries, study, options.out, show)
-        files.write_captions(figures, study, options.out)
+        figure_files.draw(entries, study, options.out, show)
+        figure_files.write_captions(figures, study, options.out)
     if missing:
         print(f"not drawn, no records of it in {options.results}: {', '.join(missing)}")
     captions = "" if options.small else f", captions in {options.out / 'captions.md'}"

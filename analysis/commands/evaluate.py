@@ -15,11 +15,10 @@ from typing import Any
 
 import msgspec
 
-from analysis import TableError, claims
+from analysis import TableError, judged_claims
 from analysis.archive import collect, manifest
 from analysis.commands import arguments, bundle, bundle_check
-from analysis.compare import sets
-from analysis.compare import text as compare_text
+from analysis.compare import comparison_text, sets
 from analysis.evaluation import (
     Contents,
     Evaluation,
@@ -33,10 +32,10 @@ from analysis.page.evaluation import evaluation_text
 from analysis.study import Study
 from common import affinity
 from common import bounded_files as bounded
-from record import kit
 from record import run_files as files
-from record.kit import ROOT
+from record import this_kit
 from record.run_files import FOLDERS
+from record.this_kit import ROOT
 
 # Variables that make sets for a recipe: commands are run without them, as if typed in a shell.
 _MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "FILE", "ONLY", "SIGN_KEY", "RESULTS")
@@ -67,9 +66,9 @@ def run(options: argparse.Namespace) -> int:
         steps += [_run(experiment.command, (), {"RESULTS": str(options.results)}) for experiment in experiments]
         result = _evaluation(contents, folder, archive, steps, options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    files.write_whole(options.out, evaluation_text(result).encode())
+    files.write_file(options.out, evaluation_text(result).encode(), replace=True)
     document = msgspec.json.format(msgspec.json.encode(result), indent=1)
-    files.write_whole(options.out.with_suffix(".json"), document)
+    files.write_file(options.out.with_suffix(".json"), document, replace=True)
     print(f"{result.counts()}\n{options.out}: each with its numbers")
     return int(result.failed)
 
@@ -143,12 +142,12 @@ def _evaluation(
     arguments.print_notices(study)
     measured = set(study.local["experiment"])
     files_stated, differing = _differing(folder, archive)
-    rows = claim_rows(_stated(folder), contents.claims, claims.judge(contents.claims, study), measured)
+    rows = claim_rows(_stated(folder), contents.claims, judged_claims.judge(contents.claims, study), measured)
     machine, cores = _processor(), len(affinity.usable_cores())
-    commit, comparison = kit.commit()[0] or "unknown", ""
+    commit, comparison = this_kit.commit()[0] or "unknown", ""
     if measured:
         compared = sets.compare(folder / "results", options.results, a_name="the archive")
-        comparison = compare_text.markdown(*compare_text.sets_tables(compared))
+        comparison = comparison_text.markdown(*comparison_text.sets_tables(compared))
     return Evaluation(
         options.file.name, f"{cores} cores of {machine}", commit, steps, files_stated, differing, rows, comparison
     )

@@ -10,8 +10,8 @@ import pandas as pd
 from analysis import TableError, documents, explain
 from analysis.commands import arguments, user_tables
 from analysis.documents import Document, about
-from analysis.explain import runs, text
-from analysis.explain.text import ExplainedCurve
+from analysis.explain import explanation_text, wall_time_runs
+from analysis.explain.explanation_text import ExplainedCurve
 from analysis.study import Study
 from common.terminal import paragraph
 
@@ -29,7 +29,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = (
         "FILE is any table (docs/tables.md) with one row a run; or a tidy table like those in analysis/published. "
-        f"Columns: {', '.join(runs.NEEDED)}; optional: {runs.SPEED}, model (one curve each), repeat (its number). "
+        f"Columns: {', '.join(wall_time_runs.NEEDED)}; optional: {wall_time_runs.SPEED}, model (one curve each), "
+        "repeat (its number). "
         "wall_s [s] is the training time without the initialisation. A bad cell is named; its row is left out, or, "
         "where only the speed is bad, used without it. docs/explain.md: the method, and the JSON."
     )
@@ -43,9 +44,9 @@ def run(options: argparse.Namespace) -> int:
     """Print the explanation of each curve; returns 1 if none could be split."""
     points, notes, read_as = _experiment_points(options) if options.experiment else _file_points(options)
     explained, refused = [], {}
-    for name, rows in runs.curves(points):
+    for name, rows in wall_time_runs.curves(points):
         try:
-            explained.append(text.answer(explain.explain(rows, name), rows))
+            explained.append(explanation_text.answer(explain.explain(rows, name), rows))
         except TableError as error:
             refused[name] = str(error)
     if options.format == "json":
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     if read_as:
         print(*read_as, sep="\n", end="\n\n")
     for curve in explained:
-        print(text.report(curve), end="\n\n")
+        print(explanation_text.report(curve), end="\n\n")
     for name, reason in refused.items():
         print(paragraph(f"== {name or 'the curve'}: not split: {reason}"), end="\n\n")
     for note in notes:
@@ -64,8 +65,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _file_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
     """Return the points of a user's table, what was left out, and how it was read."""
-    read = user_tables.read(options.file, options.columns)
-    points, notes = runs.read(read)
+    read = user_tables.read_user_table(options.file, options.columns)
+    points, notes = wall_time_runs.table_runs(read)
     return points, [*read.notes, *notes], read.interpretation
 
 
@@ -73,6 +74,6 @@ def _experiment_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[
     """Return the points of the records of an experiment, and what was left out. Raises TableError without a record."""
     study = Study(options.results)
     rows = arguments.experiment_rows(options, study, steps=True)
-    points, notes = runs.points(rows[rows["kind"].eq("measured")], f"{options.results}, {options.experiment}")
+    points, notes = wall_time_runs.points(rows[rows["kind"].eq("measured")], f"{options.results}, {options.experiment}")
     left_out = [f"left out: {notice}" for notice in study.notices]
     return points, notes + left_out + study.trust(options.experiment), []

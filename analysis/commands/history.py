@@ -6,7 +6,7 @@ from pathlib import Path
 
 from analysis import TableError, documents
 from analysis.commands import arguments
-from analysis.compare import sessions, text
+from analysis.compare import comparison_text, sessions
 from analysis.compare.sessions import History, MachineHistory, Session
 from analysis.study import Study, record_files
 from analysis.thresholds import limit
@@ -48,28 +48,27 @@ def run(options: argparse.Namespace) -> int:
         print(documents.text(history))
     else:
         print(*(_machine_text(machine) for machine in history.machines), sep="\n\n", end="\n\n")
-        print(paragraph(text.EXPLANATION), text.counts(rows), sep="\n\n")
+        print(paragraph(comparison_text.EXPLANATION), comparison_text.counts(rows), sep="\n\n")
     if options.junit:
-        arguments.write_junit(options.junit, "history", text.failures(rows))
+        arguments.write_junit(options.junit, "history", comparison_text.failures(rows))
     if options.draw:
         _draw(options, history)
     return 1 if options.strict and any(row.verdict == "worse" for row in rows) else 0
 
 
 def _machine_text(machine: MachineHistory) -> str:
-    table = text.session_table(machine)
+    table = comparison_text.session_table(machine)
     if len(machine.sessions) == 1:
         return f"{table}\n\none session: nothing to compare with yet; FORCE=1 measures the same points again"
-    compared = text.text(text.sections(machine.points, "before", "newest"), {})
-    return "\n\n".join([table, compared, text.days_text(machine.points)])
+    compared = comparison_text.text(comparison_text.sections(machine.points, "before", "newest"), {})
+    return "\n\n".join([table, compared, comparison_text.days_text(machine.points)])
 
 
 def _draw(options: argparse.Namespace, history: History) -> None:
-    from analysis.figures import files
-    from analysis.figures import history as figure
+    from analysis.figures import figure_files, history_figure
 
     report = arguments.figure_printer(options)
     for nth, machine in enumerate(history.machines, 1):
         id = f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else "")
-        files.save(id, partial(figure.draw, machine, history.within), options.out)
+        figure_files.save(id, partial(history_figure.draw, machine, history.within), options.out)
         report(id)

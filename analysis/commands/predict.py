@@ -11,12 +11,12 @@ import pandas as pd
 
 from analysis import TableError, documents
 from analysis.commands import arguments, user_tables
-from analysis.explain import FixedCosts, fixed_costs, runs
-from analysis.predict import Curve, answers, calibration, joined, next_points, reading
-from analysis.predict.answers import Answer, Question
+from analysis.explain import FixedCosts, fixed_costs, wall_time_runs
+from analysis.predict import Curve, calibration, joined, next_points, predicted_targets, reading
 from analysis.predict.calibration import PublishedCurves
+from analysis.predict.predicted_targets import Answer, JobQuestion
 from analysis.study import Study
-from analysis.user_table.table import UserTable
+from analysis.user_table.table_contract import UserTable
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -57,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
     if options.global_batch:
         curves = joined(curves)
     images = options.images and options.images * options.epochs
-    question = Question(options.to, options.global_batch, images, options.price, options.up_to)
+    question = JobQuestion(options.to, options.global_batch, images, options.price, options.up_to)
     predictions = [
-        answers.answer(curve, question, published.learned_for(curve), costs.get((curve.model, curve.series)))
+        predicted_targets.answer(curve, question, published.learned_for(curve), costs.get((curve.model, curve.series)))
         for curve in curves
     ]
     if options.format == "json":
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         accuracy = calibration.accuracy_sentence(published.checks)
         if options.file or options.experiment:
             accuracy += f" {calibration.unknown_network_sentence(published.checks)}"
-        print(answers.report(predictions, accuracy))
+        print(predicted_targets.report(predictions, accuracy))
         _print_next_points(options, study, predictions, {curve.model for curve in published.curves})
     if options.draw:
         _draw(options, predictions, published)
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 def _curves_and_costs(options: argparse.Namespace, study: Study) -> tuple[list[Curve], FixedCosts]:
     """Return the curves to predict, and the fixed cost of a job of each if a job is to be predicted."""
     if options.file:
-        read = user_tables.read(options.file, options.columns)
+        read = user_tables.read_user_table(options.file, options.columns)
         for line in [*read.interpretation, *(f"note: {note}" for note in read.notes)]:
             print(line, file=arguments.notes_stream(options))
         return reading.file(read, options.exchange), _costs([read] if options.images else [])
@@ -101,7 +101,10 @@ def _costs(tables: Iterable[pd.DataFrame | UserTable]) -> FixedCosts:
     costs: FixedCosts = {}
     for table in tables:
         with contextlib.suppress(TableError):
-            costs |= fixed_costs((runs.read(table) if isinstance(table, UserTable) else runs.points(table, ""))[0])
+            runs, _ = (
+                wall_time_runs.table_runs(table) if isinstance(table, UserTable) else wall_time_runs.points(table, "")
+            )
+            costs |= fixed_costs(runs)
     return costs
 
 
@@ -146,10 +149,9 @@ def _print_next_points(
 
 
 def _draw(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:
-    from analysis.figures import files
-    from analysis.figures import prediction as figure
+    from analysis.figures import figure_files, prediction_figure
 
     if not any(target.supported for prediction in predictions for target in prediction.targets):
         return
-    files.save("predicted", partial(figure.draw, predictions, published.learned_for), options.out)
+    figure_files.save("predicted", partial(prediction_figure.draw, predictions, published.learned_for), options.out)
     arguments.figure_printer(options)("predicted")

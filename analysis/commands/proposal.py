@@ -7,13 +7,12 @@ from pathlib import Path
 from analysis import TableError
 from analysis import proposal as contents
 from analysis.commands import arguments
-from analysis.figures import files
-from analysis.figures import proposal as figure
+from analysis.figures import figure_files, proposal_figure
 from analysis.page import proposal_page
 from analysis.proposal import Proposal, document
 from analysis.proposal.facts import BLANK
 from analysis.study import Study
-from record.run_files import write_whole
+from record.run_files import write_file
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 def write_proposal(content: Proposal, folder: Path) -> None:
     """Write the document in each format, and its figure, into a folder."""
-    files.save(document.FIGURE, partial(figure.draw, content), folder)
+    figure_files.save(document.FIGURE, partial(proposal_figure.draw, content), folder)
     svg = (folder / f"{document.FIGURE}.svg").read_text()
     texts = {
         "html": proposal_page(document.title(content), document.sections(content), svg),
@@ -58,4 +57,4 @@ def write_proposal(content: Proposal, folder: Path) -> None:
         "csv": document.table(content),
     }
     for suffix, text in texts.items():
-        write_whole(folder / f"proposal.{suffix}", text.encode())
+        write_file(folder / f"proposal.{suffix}", text.encode(), replace=True)

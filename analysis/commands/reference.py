@@ -6,8 +6,8 @@ from contextlib import nullcontext, suppress
 from analysis import TableError
 from analysis.commands import arguments
 from analysis.commands.history import measured_sessions
-from analysis.compare import reference, sessions, text
-from analysis.compare.launches import Key, Values
+from analysis.compare import comparison_text, sessions, site_reference
+from analysis.compare.launch_values import Key, Values
 from analysis.compare.sessions import Session
 from analysis.thresholds import limit
 from record import run_files as files
@@ -26,15 +26,15 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the reference and show it. Raises TableError where there is one, or nothing to put into it."""
-    file = reference.path(options.name)
+    file = site_reference.path(options.name)
     stored = None
     if file.exists():
         with suppress(TableError) if options.force else nullcontext():  # one that cannot be read is replaced
-            stored = reference.load(file)
+            stored = site_reference.load(file)
     machines = measured_sessions(options.results, options.experiment, options.since).values()
     chosen, values = merged_values([own if options.since else own[-1:] for own in machines])
     within = options.within or (stored.within if stored else limit("same"))
-    new = reference.new_reference(options.name, chosen, values, within)
+    new = site_reference.new_reference(options.name, chosen, values, within)
     if not new.points:
         reasons = "; ".join(dict.fromkeys(why for point in values.values() for why in point.invalid.values()))
         raise TableError(f"{options.results}: no point that is a measurement of scaling: {reasons}")
@@ -42,8 +42,10 @@ def run(options: argparse.Namespace) -> int:
         what = f"{file}: it has values of {', '.join(sorted(both))}"
         raise TableError(f"{what}; FORCE=1 replaces them, another NAME= keeps both; those of other systems are kept")
     file.parent.mkdir(parents=True, exist_ok=True)
-    files.write_whole(file, reference.dumps(reference.with_other_systems(new, stored) if stored else new))
-    print(text.value_table([(point, point.side.number) for point in new.points], "launches"), "", sep="\n")
+    files.write_file(
+        file, site_reference.dumps(site_reference.with_other_systems(new, stored) if stored else new), replace=True
+    )
+    print(comparison_text.value_table([(point, point.side.number) for point in new.points], "launches"), "", sep="\n")
     print(f"{file}: {len(new.points)} values of {len(new.records)} launches, {new.first_day} to {new.last_day}; "
           f"a value counts as the same within {100 * new.within:g} %")  # fmt: skip
     if any(len(point.launches) == 1 for point in new.points):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from analysis.commands import arguments
 from analysis.commands.draw import show
-from analysis.figures import files, registry
+from analysis.figures import figure_files, registry
 from analysis.page import ReportScope, analyse, page, report_scope
 from analysis.study import Study
-from analysis.table import schema
+from analysis.table import tidy_columns
 
 
 def write_page(study: Study, out: Path, folder: Path | None = None, only: ReportScope | None = None) -> Study:
@@ -27,12 +27,12 @@ def write_page(study: Study, out: Path, folder: Path | None = None, only: Report
     entries = list(figures.values())
     with tempfile.TemporaryDirectory() as temporary:
         drawn = folder or Path(temporary)
-        formats = files.FORMATS if folder else ("svg",)
-        with files.in_background(entries, study, drawn, show, formats):
+        formats = figure_files.FORMATS if folder else ("svg",)
+        with figure_files.in_background(entries, study, drawn, show, formats):
             analysed = analyse(study, only)
         if folder:
-            files.write_captions(figures, study, folder)
-            files.write_data(entries, study, folder)
+            figure_files.write_captions(figures, study, folder)
+            figure_files.write_data(entries, study, folder)
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(page(analysed, entries, drawn), encoding="utf-8")
     return study
@@ -41,7 +41,7 @@ def write_page(study: Study, out: Path, folder: Path | None = None, only: Report
 def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--results")
     parser.add_argument("--figures", type=Path, help="also write the figures into this folder, as `draw` does")
-    parser.add_argument("--report", choices=schema.REPORTS, help="one report alone, beside its runs")
+    parser.add_argument("--report", choices=tidy_columns.REPORTS, help="one report alone, beside its runs")
     arguments.add(parser, "--out", default=Path("figures/report.html"))
 
 

@@ -7,9 +7,9 @@ import pandas as pd
 
 from analysis import TableError, atlas, documents, labels
 from analysis.commands import arguments
+from analysis.diagnose.diagnosis_text import largest_losses
 from analysis.diagnose.split import split_curves
-from analysis.diagnose.text import largest_losses
-from analysis.experiments import allreduce, equivalence, exports, summary
+from analysis.experiments import allreduce_points, equivalence, exports, summary_points
 from analysis.study import Study
 from analysis.table import controls
 from common.terminal import paragraph, text_table
@@ -29,14 +29,14 @@ def run(options: argparse.Namespace) -> int:
     arguments.print_notices(study, study.failed, options.experiment)
     rows = arguments.experiment_rows(options, study)
     if options.format == "json":
-        print(documents.text(summary.answer(rows)))
+        print(documents.text(summary_points.answer(rows)))
     elif options.format in exports.FORMATS:
         if rows["quantity"].eq("allreduce_s").any():
             raise TableError(f"--format {options.format}: it takes points that train, not allreduces; give json")
-        document = json.loads(documents.text(summary.answer(rows)))
+        document = json.loads(documents.text(summary_points.answer(rows)))
         print(exports.FORMATS[options.format](document), end="")
     else:
-        speedups = summary.speedup_rows(rows) if options.brief else pd.DataFrame()
+        speedups = summary_points.speedup_rows(rows) if options.brief else pd.DataFrame()
         paragraphs = _paragraphs(rows) if speedups.empty else _brief(study, rows, speedups)
         title = _prose(f"{options.experiment} on {'; '.join(rows['machine'].unique())}")
         print("\n".join([title, "\n\n".join(filter(None, paragraphs))]))
@@ -67,10 +67,13 @@ def _brief(study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str
 def _paragraphs(rows: pd.DataFrame) -> list[str]:
     """Return what to print about all numbers of an experiment."""
     pairs = equivalence.pairs(rows) if rows["arm"].nunique() > 1 else []
-    table = summary.rows(rows)
+    table = summary_points.rows(rows)
     paragraphs = [equivalence.summary(pairs)] if pairs else [_prose(*_legend(rows, table)), text_table(table)]
     if rows["quantity"].eq("allreduce_s").any():
-        paragraphs += ["time and bus bandwidth [GB/s] by message size, mean over rounds", allreduce.by_size(rows)]
+        paragraphs += [
+            "time and bus bandwidth [GB/s] by message size, mean over rounds",
+            allreduce_points.by_size(rows),
+        ]
     if emulated := controls.control_note(rows, labels.name):
         paragraphs += [_prose(emulated, f"images: {labels.image_sizes(rows)}")]
     if left_out := labels.rounds_left_out(rows):
@@ -92,9 +95,9 @@ def _legend(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
 
 
 def _draw(options: argparse.Namespace, rows: pd.DataFrame, study: Study) -> None:
-    from analysis.figures import files, registry
+    from analysis.figures import figure_files, registry
 
     figures, selected = registry.figures(study.local), study.narrowed(rows)
     entries = [entry for entry in figures.values() if not entry.points(selected).local.empty]
-    files.draw(entries, study, options.out, arguments.figure_printer(options))
-    files.write_captions(figures, study, options.out)
+    figure_files.draw(entries, study, options.out, arguments.figure_printer(options))
+    figure_files.write_captions(figures, study, options.out)

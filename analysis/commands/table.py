@@ -18,7 +18,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print how the columns were read, what was left out, and the rows; write them as CSV."""
-    read = user_tables.read(options.file, options.columns, keep=True)
+    read = user_tables.read_user_table(options.file, options.columns, keep=True)
     print(*read.interpretation, *(f"note: {note}" for note in read.notes), sep="\n", end="\n\n")
     columns = read.shown() if read.published is None else read.published
     print(text_table(_short(columns)))

@@ -5,7 +5,7 @@ import argparse
 from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.study import Study
-from analysis.timeline import find_launches, load_launch, text
+from analysis.timeline import find_launches, load_launch, timeline_text
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -22,12 +22,12 @@ def run(options: argparse.Namespace) -> int:
         models = f" of {','.join(options.models)}" if options.models else ""
         raise TableError(f"{options.results}: no complete launch{models} with a timeline; make timeline makes one")
     launches = [load_launch(path, records[str(path)]) for path in paths]
-    timelines = [text.answer(launch, text.write_trace(launch, options.out)) for launch in launches]
+    timelines = [timeline_text.answer(launch, timeline_text.write_trace(launch, options.out)) for launch in launches]
     if options.format == "json":
         print(documents.text(timelines))
         return 0
     for timeline in timelines:
-        print(text.report(timeline))
+        print(timeline_text.report(timeline))
         print(f"\n{timeline.trace}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at "
               "chrome://tracing\n")  # fmt: skip
     print("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")

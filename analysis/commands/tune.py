@@ -15,8 +15,8 @@ from analysis.documents import Document, about
 from analysis.experiments import arms
 from analysis.experiments.arms import RankedContest
 from analysis.study import Study
-from record.kit import ROOT
-from record.run_files import write_once
+from record.run_files import write_file
+from record.this_kit import ROOT
 
 SYSTEMS = ROOT / "conf/system"
 
@@ -78,6 +78,6 @@ def _write_settings(contests: list[RankedContest], rows: pd.DataFrame, study: St
     if len({contest.winner for contest in contests}) > 1:
         raise TableError(f"--write {path.stem}: the models have different winners; choose one with --models (MODELS=)")
     try:
-        write_once(path, arms.system_file(contests[0], rows, study.records, path).encode())
+        write_file(path, arms.system_file(contests[0], rows, study.records, path).encode())
     except OSError as error:
         raise TableError(f"{path}: {error.strerror}; give another name") from error

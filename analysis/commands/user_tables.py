@@ -3,19 +3,19 @@
 import sys
 from pathlib import Path
 
-from analysis.user_table import answers, table
+from analysis.user_table import answers, table_contract
 from analysis.user_table.answers import Question
-from analysis.user_table.table import UserTable
+from analysis.user_table.table_contract import UserTable
 
 
-def read(path: Path, columns: str, keep: bool = False) -> UserTable:
+def read_user_table(path: Path, columns: str, keep: bool = False) -> UserTable:
     """Return a user's table. Raises TableError; on a terminal a question is asked, until there is no answer.
 
     keep: whether what COLUMNS says is kept beside the table; an answer on the terminal is.
     """
     while True:
         try:
-            result = table.read(path, columns)
+            result = table_contract.read_table(path, columns)
             break
         except Question as question:
             if not question.answers or not (sys.stdin.isatty() and sys.stderr.isatty()) or str(path) == "-":

@@ -16,7 +16,7 @@ import pandas as pd
 
 from analysis import TableError, metrics, speedups
 from analysis.compare import EQUAL, Comparison, Comparisons, Judged, compared, corrected, over
-from analysis.compare.curves import (
+from analysis.compare.comparable_curves import (
     SIZES,
     LocalCurve,
     PublishedCurve,
@@ -30,7 +30,7 @@ from analysis.derived import stated_number
 from analysis.experiments import final_values, training_runs
 from analysis.stats import Number, combined, common_variation, exact, student, unknown
 from analysis.stats.verdict import Bounds, apart
-from analysis.table import schema
+from analysis.table import tidy_columns
 from analysis.thresholds import limit
 
 TOLERANCES = Path(__file__).with_name("tolerances.toml")
@@ -44,7 +44,7 @@ COMPARED = {
     "order_by_throughput": "fraction",
     "order_by_efficiency": "fraction",
 }
-_UNITS = {name: quantity.unit for name, quantity in schema.QUANTITIES.items()} | COMPARED
+_UNITS = {name: quantity.unit for name, quantity in tidy_columns.QUANTITIES.items()} | COMPARED
 _SELECTORS = ("experiment", "model", "device", "at")
 
 

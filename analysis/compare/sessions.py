@@ -14,7 +14,7 @@ from typing import Annotated
 import pandas as pd
 
 from analysis.compare import Comparison, corrected
-from analysis.compare.launches import Change, Key, Values, compare_launches, days_mean, launch_values, within
+from analysis.compare.launch_values import Change, Key, Values, compare_launches, days_mean, launch_values, within
 from analysis.compare.provenance import Details, Difference, Provenances, details, differences, provenance
 from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number
@@ -58,11 +58,6 @@ def days(began: str, ended: str) -> str:
     return began[:10] if began[:10] == ended[:10] else f"{began[:10]} to {ended[:10]}"
 
 
-def _launch(path: str, run: RunRecord) -> LaunchInfo:
-    key = (run.point, run.config_hash, run.repeat)
-    return LaunchInfo(path, run.sha256, run.started_at, key, provenance(run), details(run))
-
-
 def _split(launches: Iterable[LaunchInfo]) -> list[list[LaunchInfo]]:
     """Return the launches of one machine, split into sessions."""
     groups: list[list[LaunchInfo]] = []
@@ -83,7 +78,18 @@ def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str,
     """
     by_machine: dict[str, list[Session]] = {}
     for machine, rows in table.groupby("machine", sort=False):
-        launches = [_launch(path, records[path]) for path in rows["record"].unique()]
+        launches = [
+            LaunchInfo(
+                path,
+                run.sha256,
+                run.started_at,
+                (run.point, run.config_hash, run.repeat),
+                provenance(run),
+                details(run),
+            )
+            for path in rows["record"].unique()
+            for run in [records[path]]
+        ]
         by_machine[str(machine)] = [
             Session(number, tuple(own), controls.attach(rows[rows["record"].isin([launch.path for launch in own])]))
             for number, own in enumerate(_split(launches), 1)

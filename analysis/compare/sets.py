@@ -11,12 +11,12 @@ import pandas as pd
 
 from analysis import TableError, grouped
 from analysis.compare import EQUAL, Comparisons, corrected
-from analysis.compare.launches import Change, Key, Quantity, Side, Values, compare_launches, launch_values
+from analysis.compare.launch_values import Change, Key, Quantity, Side, Values, compare_launches, launch_values
 from analysis.compare.provenance import Details, by_experiment, details
 from analysis.curves import ranks_in_words
 from analysis.documents import counted
 from analysis.study import Study, record_files
-from analysis.user_table import table as user_table
+from analysis.user_table import table_contract
 from analysis.user_table.headers import TEXT
 from analysis.user_table.rates import rates
 from record.intervals import Turn
@@ -73,7 +73,7 @@ def _read(name: str, path: Path, columns: str) -> _Set:
 
 def _read_table(name: str, path: Path, columns: str) -> _Set:
     """Return the values in a user's table; rows of one model, setting, number of ranks and batch are repeats."""
-    table = user_table.read(path, columns)
+    table = table_contract.read_table(path, columns)
     if table.published is not None:
         raise TableError(f"{path}: a tidy table of published numbers; give a table with one row a run, or records")
     result = _Set(name, str(path), notes=[*table.interpretation, *table.notes])

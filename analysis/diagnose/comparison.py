@@ -11,9 +11,9 @@ from typing import Annotated
 import pandas as pd
 
 from analysis import labels
+from analysis.diagnose.diagnosis_text import NAMES, milliseconds, page
 from analysis.diagnose.paired_windows import CurveTimes
-from analysis.diagnose.split import PARTS, PartName, Split, Step
-from analysis.diagnose.text import NAMES, milliseconds, page
+from analysis.diagnose.split import PARTS, PairedStep, PartName, Split
 from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
@@ -49,7 +49,7 @@ class ArmComparison(Document):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ComparedArms:
     """The arms of one model on so many nodes: the base, then the others in the order of their names."""
 
     nodes: int
@@ -57,7 +57,7 @@ class Comparison:
     others: Sequence[ArmDifference]  # how each of the others differs from the base
 
 
-def comparisons(curves: Sequence[tuple[CurveTimes, Sequence[Split]]]) -> list[Comparison]:
+def comparisons(curves: Sequence[tuple[CurveTimes, Sequence[Split]]]) -> list[ComparedArms]:
     """Return the arms that can be compared, by model and nodes: those of launches that belong together."""
     groups: dict[tuple[str, str, int], list[SplitCurve]] = {}
     for curve, splits in curves:
@@ -72,21 +72,21 @@ def comparisons(curves: Sequence[tuple[CurveTimes, Sequence[Split]]]) -> list[Co
         compared = [(arm, _difference(arm[0].arm, steps)) for arm, steps in pairs if steps]
         if compared:
             arms = [base, *(arm for arm, _ in compared)]
-            result.append(Comparison(nodes, arms, [difference for _, difference in compared]))
+            result.append(ComparedArms(nodes, arms, [difference for _, difference in compared]))
     return result
 
 
-def _pairs(base: Split, split: Split) -> list[tuple[Step, Step]]:
+def _pairs(base: Split, split: Split) -> list[tuple[PairedStep, PairedStep]]:
     """Return the steps of the base and of an arm in each repeat that has both."""
     by_repeat = {step.repeat: step for steps in base.launches for step in steps}
     steps = [step for steps in split.launches for step in steps if step.repeat in by_repeat]
     return [(by_repeat[step.repeat], step) for step in steps]
 
 
-def _difference(arm: str, pairs: Sequence[tuple[Step, Step]]) -> ArmDifference:
+def _difference(arm: str, pairs: Sequence[tuple[PairedStep, PairedStep]]) -> ArmDifference:
     """Return how the steps of an arm differ from those of the base. pairs: steps of the base and of this arm."""
 
-    def difference(number: Callable[[Step], float]) -> Number:
+    def difference(number: Callable[[PairedStep], float]) -> Number:
         return repeats.arithmetic_mean(repeats.singles([number(step) - number(base) for base, step in pairs]))
 
     numbers = _numbers(pairs)
@@ -105,7 +105,7 @@ def _difference(arm: str, pairs: Sequence[tuple[Step, Step]]) -> ArmDifference:
     return ArmDifference(arm=arm, longer_s=whole, parts_longer_s=parts, differs=differs, reasons=reasons)
 
 
-def _numbers(pairs: Sequence[tuple[Step, Step]]) -> dict[PartName, Callable[[Step], float]]:
+def _numbers(pairs: Sequence[tuple[PairedStep, PairedStep]]) -> dict[PartName, Callable[[PairedStep], float]]:
     """Return the seconds of each part in which steps can differ; a part that an arm does not have takes no time.
 
     If only one of both arms separates slower computing, waiting and exchange, they are merged.
@@ -115,21 +115,21 @@ def _numbers(pairs: Sequence[tuple[Step, Step]]) -> dict[PartName, Callable[[Ste
     if any("slower_or_exchange" in step.parts_s for step in steps):
         present = (present - {*_MERGED}) | {"slower_or_exchange"}
 
-    def number(part: PartName) -> Callable[[Step], float]:
+    def number(part: PartName) -> Callable[[PairedStep], float]:
         parts = _MERGED if part == "slower_or_exchange" else (part,)
         return lambda step: sum(step.parts_s.get(name, 0.0) for name in parts)
 
     return {part: number(part) for part in PARTS if part in present}
 
 
-def answer(comparison: Comparison) -> ArmComparison:
+def answer(comparison: ComparedArms) -> ArmComparison:
     """Return a comparison: by how much each arm is longer than the base, and the sentences."""
     base, _ = comparison.arms[0]
     return filled(ArmComparison, comparison, model=base.model, machine=base.machine, base=base.arm,
                   sentences=list(sentences(comparison)))  # fmt: skip
 
 
-def report(comparison: Comparison) -> str:
+def report(comparison: ComparedArms) -> str:
     """Return the whole comparison as text: table and sentences."""
     curve, split = comparison.arms[0]
     point = f"{comparison.nodes} nodes, batch {split.point.batch_per_rank}"
@@ -137,7 +137,7 @@ def report(comparison: Comparison) -> str:
     return page(title, table(comparison), sentences(comparison))
 
 
-def table(comparison: Comparison) -> str:
+def table(comparison: ComparedArms) -> str:
     """Return a row an arm: the parts of its step and the step in ms, its efficiency; below each its interval."""
     parts: list[PartName] = [part for part in NAMES if any(part in split.parts for _, split in comparison.arms)]
     names = [textwrap.fill(NAMES[part], _HEADER_CHARACTERS) for part in parts]
@@ -153,7 +153,7 @@ def _cells(curve: CurveTimes, split: Split, parts: list[PartName]) -> Iterator[s
     yield from (number.replace(" (", "\n(") for number in numbers)  # the interval below it
 
 
-def sentences(comparison: Comparison) -> Iterator[str]:
+def sentences(comparison: ComparedArms) -> Iterator[str]:
     """Yield how each arm differs from the base and by which parts; then what the records do not show."""
     (base, _), *others = comparison.arms
     for (_, split), arm in zip(others, comparison.others, strict=True):
@@ -187,7 +187,7 @@ def _longer(difference: Number) -> str:
     return f"{milliseconds(difference.scaled(-1))} ms shorter"
 
 
-def _notes(comparison: Comparison) -> Iterator[str]:
+def _notes(comparison: ComparedArms) -> Iterator[str]:
     """Yield the losses that the records of the arms do not separate, and the part that contains each."""
     arms = comparison.arms
     if merged := [curve.arm for curve, split in arms if "slower_or_exchange" in split.parts]:

@@ -255,7 +255,7 @@ def _times_of_windows(windows: Sequence[Window], run: RunRecord) -> ArmTimes:
     steps = len(windows[0].step_times_s)
     has_computing = all(len(window.compute_times_s) == steps for window in windows)
     # If ranks share cores, the other processes of a core are mostly ranks, as configured.
-    own_cores = not run.cores_shared and run.config["system"].get("cpu_quota_per_node") is None
+    own_cores = not (run.cores_shared or run.emulated)
     taken = [
         (counters.delay_s / cores, counters.steal_s / cores)
         for window, rank in zip(windows, run.ranks, strict=False)

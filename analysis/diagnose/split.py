@@ -57,7 +57,7 @@ Values = list[list[float]]  # by launch, then by round
 
 
 @dataclass(frozen=True)
-class Step:
+class PairedStep:
     """One point in one round or repeat, in seconds a step."""
 
     measured_s: float
@@ -74,7 +74,7 @@ class Split:
 
     point: ArmKey
     ranks: int
-    launches: Sequence[Sequence[Step]]
+    launches: Sequence[Sequence[PairedStep]]
 
     @property
     def parts(self) -> list[PartName]:
@@ -86,12 +86,12 @@ class Split:
         """Whether each step is of separate launches."""
         return any(step.repeat for steps in self.launches for step in steps)
 
-    def _values(self, number: Callable[[Step], float]) -> Values:
+    def _values(self, number: Callable[[PairedStep], float]) -> Values:
         """Return a number of each step, by launch; each repeat of launches is a separate launch."""
         values = [[number(step) for step in steps] for steps in self.launches]
         return singles([value for launch in values for value in launch]) if self.single else values
 
-    def _mean(self, number: Callable[[Step], float]) -> Number:
+    def _mean(self, number: Callable[[PairedStep], float]) -> Number:
         return repeats.arithmetic_mean(self._values(number))
 
     def part(self, part: PartName) -> Number:
@@ -132,7 +132,7 @@ class Split:
         Without input the fewest nodes have none either.
         """
 
-        def efficiency(step: Step) -> float:
+        def efficiency(step: PairedStep) -> float:
             base_s = step.base_s - (step.base_input_s if part == "input" else 0.0)
             return base_s / (step.measured_s - step.parts_s[part])
 
@@ -195,7 +195,7 @@ def _ranks(curve: CurveTimes, point: ArmKey) -> int:
     return next(times.ranks for times in all_times if times)
 
 
-def _steps(launch: LaunchWindows, point: ArmKey, first: ArmKey) -> list[Step]:
+def _steps(launch: LaunchWindows, point: ArmKey, first: ArmKey) -> list[PairedStep]:
     rounds = [paired for paired in launch.paired_windows if point in paired.arms and first in paired.arms]
     slowest = slowest_index(rounds, in_memory(point, rounds))
     return [_step(paired, point, first, slowest) for paired in rounds]
@@ -215,7 +215,7 @@ def slowest_index(rounds: Sequence[PairedWindows], arm: ArmKey) -> int:
     return int(np.argmax(np.mean([np.mean(times_s, axis=1) for times_s in computing], axis=0)))
 
 
-def _step(paired: PairedWindows, point: ArmKey, first: ArmKey, slowest: int) -> Step:
+def _step(paired: PairedWindows, point: ArmKey, first: ArmKey, slowest: int) -> PairedStep:
     read, base = paired.arms[point], paired.arms[first]
     from_memory, alone = (paired.arms[in_memory(arm, [paired])] for arm in (point, first))
     scale = point.batch_per_rank / first.batch_per_rank
@@ -229,7 +229,7 @@ def _step(paired: PairedWindows, point: ArmKey, first: ArmKey, slowest: int) -> 
     parts["rest"] = read.measured_s - read.step_s
     base_input_s = base.step_s - alone.step_s
     exchange_alone_s = paired.exchanges_s.get(point.nodes, math.nan)
-    return Step(read.measured_s, base.measured_s, base_input_s, parts, exchange_alone_s, paired.repeat)
+    return PairedStep(read.measured_s, base.measured_s, base_input_s, parts, exchange_alone_s, paired.repeat)
 
 
 def _parts_beyond_alone(

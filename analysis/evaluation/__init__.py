@@ -9,9 +9,9 @@ from typing import Literal, get_args
 
 import msgspec
 
-from analysis import TableError, claims
-from analysis.claims import Claim, JudgedClaim
+from analysis import TableError, judged_claims
 from analysis.documents import tally
+from analysis.judged_claims import Claim, JudgedClaim
 
 FOLDER = Path(__file__).parent
 DATA = FOLDER / "evaluation.toml"
@@ -45,7 +45,7 @@ def read_contents(data: Path = DATA) -> Contents:
         contents = msgspec.toml.decode(data.read_bytes(), type=Contents)
     except (OSError, msgspec.DecodeError) as error:
         raise TableError(f"{data}: not readable as what a reviewer runs: {error}") from error
-    return msgspec.structs.replace(contents, claims=[*claims.read_claims(data), *claims.read_claims()])
+    return msgspec.structs.replace(contents, claims=[*judged_claims.read_claims(data), *judged_claims.read_claims()])
 
 
 ClaimOutcome = Literal["not run", "reproduced", "not reproduced"]

@@ -20,7 +20,7 @@ from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import Bounds, RatioVerdict, judge_at, ratio_verdict
 from analysis.table import controls
-from analysis.table.identity import SCALING
+from analysis.table.swept_axis import SCALING
 from common import bounded_files as bounded
 from common.terminal import paragraph, text_table
 from record import recorded_config

@@ -15,9 +15,9 @@ import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.documents import counted
-from analysis.explain import line, runs
+from analysis.explain import line, wall_time_runs
 from analysis.explain.line import EQUAL, FACTOR, OWN, SPEEDS, WallTimeLine, WallTimeModel
-from analysis.explain.runs import POINT, SPEED, Contradiction, steps_s
+from analysis.explain.wall_time_runs import POINT, SPEED, Contradiction, steps_s
 from analysis.stats import Number, from_ends, repeats, unknown
 from analysis.stats.student import exponential
 from analysis.thresholds import limit
@@ -80,8 +80,8 @@ class Explanation:
 
     @property
     def shortest_s(self) -> float:
-        """Return the shortest wall time of a point [s], as `runs.shortest_s`."""
-        return runs.shortest_s(self.points)
+        """Return the shortest wall time of a point [s], as `wall_time_runs.shortest_s`."""
+        return wall_time_runs.shortest_s(self.points)
 
     @property
     def misfits(self) -> pd.DataFrame:
@@ -90,25 +90,25 @@ class Explanation:
 
 
 def explain(table: pd.DataFrame, name: str = "") -> Explanation:
-    """Return the split of one curve, checked point by point. `table`: its runs, as `runs.read` returns them.
+    """Return the split of one curve, checked point by point. `table`: its runs, as from `wall_time_runs.table_runs`.
 
     A point has one number of ranks, of steps per rank and a batch; its runs are repeats. The explanation's points, in
-    the order of ranks and of falling work, have the columns that `text.CurvePoint` describes (NaN: null), used (by the
+    the order of ranks and of falling work, have the columns of `explanation_text.CurvePoint` (NaN: null), used (by the
     fit), misfit (see `line.misfits`), and the ends speedup_without_fixed_low and _high (NaN if no time is left). A
     point whose runs are all contradicted has no speedup. Raises TableError if the curve cannot be split.
     """
-    all_runs = runs.prepared(table)
-    findings = runs.contradictions(all_runs)
-    trusted = runs.trusted_runs(all_runs, findings)
+    all_runs = wall_time_runs.prepared(table)
+    findings = wall_time_runs.contradictions(all_runs)
+    trusted = wall_time_runs.trusted_runs(all_runs, findings)
     model = choose(trusted)
     tested = line.misfits(model, trusted)
     fitting = trusted[~trusted["point"].isin(tested.index[tested["misfit"]])]
     fit = model.fit(model.usable(fitting), fitting)
     assert fit is not None, "the test of misfits leaves more than half of the points"
-    by_phases = not runs.phases(model.usable(fitting)).empty
+    by_phases = not wall_time_runs.phases(model.usable(fitting)).empty
     once = fit if by_phases else line.paid_once(fitting)
 
-    points = _means(runs.without_contradicted_speeds(all_runs, findings)).join(tested)
+    points = _means(wall_time_runs.without_contradicted_speeds(all_runs, findings)).join(tested)
     points["misfit"] = points["misfit"].eq(True)
     points["used"] = points.index.isin(model.usable(fitting)["point"])
     points["fitted_s"] = line.predicted_s(model, fit, points, model.usable(fitting))
@@ -231,9 +231,9 @@ def _decider(table: pd.DataFrame, cost_s: float) -> Decider:
     They are on the ranks of the shortest run, where a fixed cost is the largest share, and have a few of its steps. So
     many are named that the interval which is then expected excludes what would matter, if there is no fixed cost.
     """
-    shortest = table[table["wall_s"].eq(runs.shortest_s(table))].iloc[0]
+    shortest = table[table["wall_s"].eq(wall_time_runs.shortest_s(table))].iloc[0]
     wall_s, steps = float(shortest["wall_s"]), float(shortest["steps_per_rank"])
-    steps_then = max(1.0, steps // _FEWER) if steps > runs.PROBE else _MORE * steps
+    steps_then = max(1.0, steps // _FEWER) if steps > wall_time_runs.PROBE else _MORE * steps
     share, fixed_s = steps_then / steps, min(max(cost_s, 0.0), wall_s)
     if_fixed_s = fixed_s + share * (wall_s - fixed_s)
     images = share * float(shortest["images_per_rank"])
@@ -263,13 +263,13 @@ FixedCosts = dict[tuple[str, str], Number]  # by model and series ("" except for
 
 
 def fixed_costs(table: pd.DataFrame) -> FixedCosts:
-    """Return the fixed cost [s] of each curve of `table` that has one; `table` as `runs.read` returns it.
+    """Return the fixed cost [s] of each curve of `table` that has one; `table`: as from `wall_time_runs.table_runs`.
 
     The phases of local records give it, else the line through the wall times.
     """
     costs: FixedCosts = {}
-    for _, rows in runs.curves(table):
-        by_phase = runs.phases(rows)
+    for _, rows in wall_time_runs.curves(table):
+        by_phase = wall_time_runs.phases(rows)
         if not by_phase.empty:
             cost = repeats.arithmetic_mean(repeats.singles(by_phase["fixed_s"].tolist()))
         else:

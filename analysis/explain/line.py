@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.explain.runs import SPEED, shortest_s, steps_s
+from analysis.explain.wall_time_runs import SPEED, shortest_s, steps_s
 from analysis.stats import Number
 from analysis.stats.student import student
 from analysis.thresholds import limit

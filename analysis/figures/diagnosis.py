@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import labels
-from analysis.diagnose.comparison import Comparison, comparisons
+from analysis.diagnose.comparison import ComparedArms, comparisons
+from analysis.diagnose.diagnosis_text import NAMES
 from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import LOSSES, PartName, Split, split_curves
-from analysis.diagnose.text import NAMES
 from analysis.figures import WITH_CONTROL, FigureData, FigureKind, plots
 from analysis.stats import Number
 
@@ -70,7 +70,7 @@ def _points(axes: Pair, curve: CurveTimes, points: list[Split], label: str) -> N
         panel.set_xlabel(label)
 
 
-def _arms(axes: Pair, compared: Comparison) -> None:
+def _arms(axes: Pair, compared: ComparedArms) -> None:
     """Draw the arms on one number of nodes, and by how much each takes longer than the base."""
     _stack(axes[0], [split for _, split in compared.arms])
     names, (base, split) = [_name(curve) for curve, _ in compared.arms], compared.arms[0]
@@ -136,7 +136,7 @@ def _bounds(axes: Axes, points: list[Split]) -> None:
     axes.set_ylabel("efficiency without a part")
 
 
-def _longer(axes: Axes, compared: Comparison) -> None:
+def _longer(axes: Axes, compared: ComparedArms) -> None:
     """Draw by how many ms a step of each arm is longer than one of the base, in all and part by part."""
     parts = [{part: number.over(1e-3) for part, number in arm.parts_longer_s.items()} for arm in compared.others]
     _marks(axes, parts, [arm.longer_s.value * 1e3 for arm in compared.others], "whole step (right)")

@@ -12,9 +12,9 @@ from analysis.atlas import local_curves
 from analysis.experiments import ENERGY_LABELS
 from analysis.experiments.arms import compared
 from analysis.experiments.equivalence import pairs
-from analysis.figures import FigureEntry, FigureKind, atlas, diagnosis, scaling, settings, training
+from analysis.figures import FigureEntry, FigureKind, atlas_figure, diagnosis, scaling, settings, training_figures
 from analysis.figures.reports import bnl, hacksa, msoe, osu, spreadsheet
-from analysis.table.identity import BATCHES, LINK, SCALING
+from analysis.table.swept_axis import BATCHES, LINK, SCALING
 from record.recorded_config import PROGRAM
 
 REPORTS = (hacksa, osu, bnl, spreadsheet, msoe)
@@ -58,11 +58,11 @@ def kinds(rows: pd.DataFrame, axis: str) -> Iterator[FigureKind]:
         yield from (settings.ALLREDUCE_TIME, settings.ALLREDUCE_BANDWIDTH)
         return
     if rows["arm"].nunique() > 1 and pairs(rows):
-        yield training.EQUIVALENCE
+        yield training_figures.EQUIVALENCE
         return
     if "epoch_s" in quantities:
-        yield from (training.CURVES, training.TIME_TO_ACCURACY, training.USAGE)
-        yield from [training.ACCURACY] if axis else []
+        yield from (training_figures.CURVES, training_figures.TIME_TO_ACCURACY, training_figures.USAGE)
+        yield from [training_figures.ACCURACY] if axis else []
     if "images_per_s" in quantities:
         yield from _throughput_kinds(rows, axis)
     if quantities & ENERGY_LABELS.keys():
@@ -77,7 +77,7 @@ def _throughput_kinds(rows: pd.DataFrame, axis: str) -> Iterator[FigureKind]:
         if compared(rows):
             yield settings.ARMS
         if rows["round"].notna().any() and any(local_curves(rows)):
-            yield atlas.ATLAS
+            yield atlas_figure.ATLAS
         if axis == "nodes" and (rows["round"].notna().any() or _has_common_base(rows)):
             yield diagnosis.DIAGNOSIS
         if "job_s" in set(rows["quantity"]):  # launches in rounds have no time of the job of one point

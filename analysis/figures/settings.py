@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 from analysis import labels, speedups
 from analysis.documents import counted
 from analysis.experiments import ENERGY_LABELS, joules, point_bounds
-from analysis.experiments.allreduce import hardware_rates, rounds, size_label
+from analysis.experiments.allreduce_points import hardware_rates, rounds, size_label
 from analysis.experiments.arms import link_rates, ratios
 from analysis.figures import WITH_CONTROL, FigureData, FigureKind, plots
 from analysis.figures.plots import DrawnLine
 from analysis.stats import Number, repeats
 from analysis.table import controls
-from analysis.table.identity import SCALING
+from analysis.table.swept_axis import SCALING
 
 
 def _over(local: pd.DataFrame, column: str, x_axis: Callable[[Axes], None]) -> Figure:

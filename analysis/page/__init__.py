@@ -17,23 +17,23 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from analysis import PUBLISHED, audit, claims, labels, reports
+from analysis import PUBLISHED, audit, judged_claims, labels, reports
 from analysis.audit.findings import point_label
-from analysis.claims import VERDICTS, JudgedClaim
 from analysis.compare import Comparisons, provenance
 from analysis.compare import published as comparison
-from analysis.compare.text import published_tables
+from analysis.compare.comparison_text import published_tables
+from analysis.diagnose.diagnosis_text import largest_losses
 from analysis.diagnose.split import split_curves
-from analysis.diagnose.text import largest_losses
 from analysis.documents import counted, tally
-from analysis.experiments import summary
-from analysis.figures import FigureEntry, atlas, files
+from analysis.experiments import summary_points
+from analysis.figures import FigureEntry, atlas_figure, figure_files
 from analysis.finding import SEVERITIES, Finding
+from analysis.judged_claims import VERDICTS, JudgedClaim
 from analysis.proposal.document import Section
 from analysis.proposal.facts import BLANK
 from analysis.reports import TITLES
 from analysis.study import Study
-from analysis.table import schema
+from analysis.table import tidy_columns
 from record import reproduction
 from record.progress import duration
 from record.reproduction import Reproduction
@@ -76,7 +76,7 @@ def analyse(study: Study, only: ReportScope | None = None) -> Analysed:
         published = published[published["report"].eq(only.report)]
     return Analysed(
         study,
-        claims.judge(claims.read_claims(), study),
+        judged_claims.judge(judged_claims.read_claims(), study),
         audit.table_findings(study.published),
         audit.record_findings(study),
         reports.recompute(study.published),
@@ -90,13 +90,13 @@ def _page_figure(entry: FigureEntry, analysed: Analysed, folder: Path) -> PageFi
     points = entry.points(analysed.study)
     image = _image(folder / f"{entry.id}.svg") if points.several or entry.local is None else ""
     caption = f"{entry.title[0].upper()}{entry.title[1:]}. {entry.caption(points.local)}"
-    figure = PageFigure(entry, image, caption, files.data_link(points))
-    if entry.texts != atlas.ATLAS.key:
+    figure = PageFigure(entry, image, caption, figure_files.data_link(points))
+    if entry.texts != atlas_figure.ATLAS.key:
         return figure
     svg = (folder / f"{entry.id}.svg").read_text()
-    named = re.sub(rf'<g id="{atlas.NAMED}([^"]*)">', r"<g><title>\1</title>", svg[svg.index("<svg") :])
+    named = re.sub(rf'<g id="{atlas_figure.NAMED}([^"]*)">', r"<g><title>\1</title>", svg[svg.index("<svg") :])
     named = named.replace("<svg", f'<svg role="img" aria-label="{entry.id}"', 1)
-    return replace(figure, svg=named, names=atlas.names(points))
+    return replace(figure, svg=named, names=atlas_figure.names(points))
 
 
 _NEEDLESS = re.compile(r"<metadata>.*?</metadata>|<!--.*?-->|\s+(?=<)", re.S)
@@ -117,7 +117,7 @@ def sources() -> dict[str, str]:
     citations: dict[str, str] = {}
     for line in (PUBLISHED / "SOURCES.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| `") and len(cells) == 2 and (number := cells[0][1:4]) in schema.REPORTS:
+        if line.startswith("| `") and len(cells) == 2 and (number := cells[0][1:4]) in tidy_columns.REPORTS:
             citations.setdefault(number, cells[1].replace("*", ""))
     return citations
 
@@ -171,12 +171,12 @@ def _in_order(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def _result(name: str, rows: pd.DataFrame, study: Study) -> dict[str, Any]:
     """Return what an experiment shows, in sentences, and its table of speedups."""
-    sentences = summary.sentences(rows)
+    sentences = summary_points.sentences(rows)
     if sentences and (losses := largest_losses(split_curves(rows, study.records))):
         sentences.append(f"Largest loss: {'; '.join(losses)} (make diagnose EXPERIMENT={name}).")
     if sentences and (left_out := labels.rounds_left_out(rows)):
         sentences.append(f"{left_out[0].upper()}{left_out[1:]}.")
-    return {"name": name, "sentences": sentences, "speedups": _text_rows(summary.speedup_rows(rows))}
+    return {"name": name, "sentences": sentences, "speedups": _text_rows(summary_points.speedup_rows(rows))}
 
 
 def _text_rows(table: pd.DataFrame) -> list[Row]:
@@ -211,7 +211,7 @@ def _experiment(name: str, rows: pd.DataFrame, page_figures: Sequence[PageFigure
         "name": name,
         "runs": counted(len(runs), "run"),
         "machines": "; ".join(rows["machine"].unique()),
-        "summary": _text_rows(summary.rows(rows)),
+        "summary": _text_rows(summary_points.rows(rows)),
         "figures": [f for f in page_figures if (f.entry.local or {}).get("experiment") == name],
         "records": [
             {
@@ -293,7 +293,9 @@ def page(analysed: Analysed, figures: Sequence[FigureEntry], folder: Path) -> st
             only=only.report if only else None,
             reproduced=only.rows() if only else [],
             runs=study.local["record"].nunique(),
-            reports=[_report(number, analysed, page_figures) for number in ([only.report] if only else schema.REPORTS)],
+            reports=[
+                _report(number, analysed, page_figures) for number in ([only.report] if only else tidy_columns.REPORTS)
+            ],
             results=[_result(name, rows, study) for name, rows in _in_order(study.local)],
             experiments=experiments,
             shared=shared,

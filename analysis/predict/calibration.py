@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from analysis import metrics
-from analysis.curves import cached_by_table
 from analysis.predict import LEVEL, MIN_SIZES, Curve, Prediction, continued, doublings, predict, reading, why_not
 from analysis.stats.repeats import proportion
 
@@ -66,7 +65,7 @@ def learn(curves: Sequence[Curve]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Check:
+class AccuracyCheck:
     """The predictions of the points held out of a curve."""
 
     holdout: Holdout
@@ -89,10 +88,10 @@ def by_source(curves: Sequence[Curve]) -> dict[str, float]:
     return {source: learn([curve for curve in curves if curve.source != source]) for source in sources}
 
 
-def checks(curves: Sequence[Curve], by_source: Mapping[str, float]) -> list[Check]:
+def checks(curves: Sequence[Curve], by_source: Mapping[str, float]) -> list[AccuracyCheck]:
     """Return each holdout of each curve, predicted with the calibration from other networks (`by_source`)."""
     return [
-        Check(holdout, predict(holdout.lower, holdout.ranks, by_source[holdout.curve.source]))
+        AccuracyCheck(holdout, predict(holdout.lower, holdout.ranks, by_source[holdout.curve.source]))
         for holdout in holdouts(curves)
         if holdout.curve.source in by_source
     ]
@@ -112,12 +111,11 @@ class PublishedCurves:
         return self.by_source.get(curve.source, self.in_general)
 
     @functools.cached_property
-    def checks(self) -> list[Check]:
+    def checks(self) -> list[AccuracyCheck]:
         """The predictions of the published curves, each with the calibration from other networks."""
         return checks([*self.curves, *self.others], self.by_source)
 
 
-@cached_by_table
 def published_curves(published: pd.DataFrame) -> PublishedCurves:
     """Return the published curves, and their calibration."""
     curves, others = reading.published(published), reading.azure()
@@ -129,7 +127,7 @@ def published_curves(published: pd.DataFrame) -> PublishedCurves:
 ABOVE = 8
 
 
-def accuracy_sentence(checks: Sequence[Check]) -> str:
+def accuracy_sentence(checks: Sequence[AccuracyCheck]) -> str:
     """Return how good predictions above 8 ranks were, over all published curves with such points."""
     predictions = [(check, i) for check in checks for i in np.flatnonzero(check.holdout.ranks > ABOVE).tolist()]
     nearest = [
@@ -148,7 +146,7 @@ def accuracy_sentence(checks: Sequence[Check]) -> str:
     )
 
 
-def unknown_network_sentence(checks: Sequence[Check]) -> str:
+def unknown_network_sentence(checks: Sequence[AccuracyCheck]) -> str:
     """Return that an interval was not calibrated on the network of a user's curve, and what it held on others so."""
     held: dict[str, list[bool]] = defaultdict(list)
     for check in checks:

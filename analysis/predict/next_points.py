@@ -10,7 +10,7 @@ import numpy as np
 from analysis import metrics
 from analysis.documents import counted
 from analysis.predict import SHARED_CORES, Curve, continued, why_not
-from analysis.predict.answers import title
+from analysis.predict.predicted_targets import title
 from common.terminal import paragraph
 from common.typed_commands import changed
 

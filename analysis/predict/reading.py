@@ -14,7 +14,7 @@ from analysis.predict import SHARED_CORES, Curve, Obstacle
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, LINK
 from analysis.user_table.rates import rates
-from analysis.user_table.table import UserTable
+from analysis.user_table.table_contract import UserTable
 from analysis.user_table.tidy import settings
 from record import recorded_config
 

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from analysis import TableError, grouped, labels, metrics, speedups
-from analysis.audit.curves import beyond_ideal
+from analysis.audit.curve_rules import beyond_ideal
 from analysis.documents import counted
-from analysis.experiments import summary
-from analysis.experiments.summary import SummarizedPoint
-from analysis.predict import answers, calibration, reading
-from analysis.predict.answers import Question
+from analysis.experiments import summary_points
+from analysis.experiments.summary_points import SummarizedPoint
+from analysis.predict import calibration, predicted_targets, reading
+from analysis.predict.predicted_targets import JobQuestion
 from analysis.proposal import facts
 from analysis.proposal.facts import BLANK, Node
 from analysis.stats import Number, exact, from_ends, unknown
@@ -152,7 +152,7 @@ def _curves(
         return []
     predictable = {(curve.model, curve.series): curve for curve in reading.local(rows)}
     points = grouped(
-        summary.points(measured), lambda point: (point.runs["model"].iloc[0], point.runs["series"].iloc[0])
+        summary_points.points(measured), lambda point: (point.runs["model"].iloc[0], point.runs["series"].iloc[0])
     )
     return [
         _curve(curve_points, measured, records, predictable.get(key), plan, learned)
@@ -263,8 +263,8 @@ def _predicted(
     nodes = [n for n in (plan.to or (2 * largest.nodes, 4 * largest.nodes)) if n > largest.nodes]
     if not nodes:
         return [], []
-    question = Question(tuple(n * per_node for n in nodes))
-    answer = answers.answer(curve, question, learned.learned_for(curve))
+    question = JobQuestion(tuple(n * per_node for n in nodes))
+    answer = predicted_targets.answer(curve, question, learned.learned_for(curve))
     predicted = [
         ProposedSize(
             target.ranks // per_node, target.ranks, largest.batch and round(batch),
@@ -337,7 +337,7 @@ def _caveats(local: pd.DataFrame, records: Sequence[RunRecord], curves: Sequence
     """Return how these measurements differ from those on a cluster."""
     caveats: list[str] = []
     hosts = len({host.host for run in records if run.environment for host in run.environment.hosts})
-    if local["cpu_quota_per_node"].notna().any():
+    if len(controls.emulated(local)):
         emulated = "Nodes are emulated on one machine by CPU quotas: no network and no second machine was measured."
         caveats.append(emulated)
     elif hosts < max(row.nodes for curve in curves for row in curve.measured):

@@ -17,17 +17,22 @@ _SAME = [*_SETTING, "batch_per_rank"]
 _POINT = [*_SAME, "global_batch", "nodes"]
 
 
+def emulated(local: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of nodes that CPU quotas emulate."""
+    return local[local["cpu_quota_per_node"].notna()]
+
+
 def attach(local: pd.DataFrame) -> pd.DataFrame:
     """Return the local table with `control_off` and `control_nodes` of emulated nodes that have a control.
 
     The control is on as many nodes, or on the next larger number that has one: fewer nodes disturb each other less. One
     node is not disturbed: 0.
     """
-    emulated = local[local["cpu_quota_per_node"].notna()]
-    if not emulated["kind"].eq("control").any():
+    rows = emulated(local)
+    if not rows["kind"].eq("control").any():
         return local
-    controls = deviations(emulated).dropna(subset="control_off")
-    nearest = _nearest_controls(emulated[_POINT].drop_duplicates(), controls)
+    controls = deviations(rows).dropna(subset="control_off")
+    nearest = _nearest_controls(rows[_POINT].drop_duplicates(), controls)
     return local.drop(columns=["control_off", "control_nodes"]).merge(nearest, on=_POINT, how="left")[local.columns]
 
 
@@ -100,7 +105,7 @@ def _disturbed(local: pd.DataFrame) -> pd.Series:
 
 def control_note(local: pd.DataFrame, name: Callable[[str], str]) -> str:
     """Return the result of the control of these rows as a note; "" without emulated nodes. name: of a model."""
-    rows = local[local["cpu_quota_per_node"].notna()]
+    rows = emulated(local)
     if rows.empty:
         return ""
     disturbed = rows[_disturbed(rows)]

@@ -14,9 +14,9 @@ import pandas as pd
 
 from analysis import PUBLISHED, TableError
 from analysis.documents import counted
-from analysis.table import controls, schema
-from analysis.table.identity import identify
-from analysis.table.runs import Measured, Notice, TabulatedRun, tabulate
+from analysis.table import controls, tidy_columns
+from analysis.table.record_rows import Measured, Notice, RunKey, TabulatedRun, tabulate
+from analysis.table.swept_axis import identify
 from common import affinity
 from record import clock
 from record import schema as record
@@ -30,14 +30,14 @@ _DECODED = 200  # records that stay in memory: one of a large launch in rounds t
 
 
 def published(folder: Path = PUBLISHED) -> pd.DataFrame:
-    """Return every number of the five reports, as the tidy table of `analysis.table.schema`.
+    """Return every number of the five reports, as the tidy table of `analysis.table.tidy_columns`.
 
     Raises TableError naming the file, the line and the fault.
     """
-    parts = [schema.read_csv(path) for path in sorted(folder.glob("*.csv"))]
+    parts = [tidy_columns.read_csv(path) for path in sorted(folder.glob("*.csv"))]
     if not parts:
         raise TableError(f"{folder}: no CSV file in it")
-    return schema.check(pd.concat(parts, ignore_index=True), str(folder))
+    return tidy_columns.check(pd.concat(parts, ignore_index=True), str(folder))
 
 
 class RecordsByPath(Mapping[str, RunRecord]):
@@ -55,7 +55,7 @@ class RecordsByPath(Mapping[str, RunRecord]):
         if path not in self._decoded:
             if len(self._decoded) >= _DECODED:
                 del self._decoded[next(iter(self._decoded))]
-            self._decoded[path] = record.loads(record.read(path), path)
+            self._decoded[path] = record.load(path)
         return self._decoded[path]
 
     def __iter__(self) -> Iterator[str]:
@@ -83,10 +83,10 @@ def local(*sources: Path, every_generation: bool = False, all_rounds: bool = Fal
     did not disturb (`record.disturbance`), unless `all_rounds`. Launches of a user's program are left out together if
     the clock does not confirm their numbers (`record.clock`).
 
-    The table also has the columns of `schema.LOCAL_COLUMNS`. A launch in rounds has the rows of each of its arms. A
-    file is left out and named with the reason if it cannot be read, or its numbers cannot be right
-    (`analysis.table.checks`). So is a failed run, but the rounds that all its ranks had finished are in the table. A
-    folder that does not exist has no records.
+    The table also has the columns of `tidy_columns.LOCAL_COLUMNS`. A launch in rounds has the rows of each of its arms.
+    A file is left out and named with the reason if it cannot be read, or its numbers cannot be right
+    (`record_checks`). So is a failed run, but the rounds that all its ranks had finished are in the table. A folder
+    that does not exist has no records.
     """
     unique = {path for source in sources for path in ([source] if source.is_file() else record.find(source))}
     paths = sorted(unique, key=lambda path: path.parts)  # the same order as of paths, for less work
@@ -120,7 +120,7 @@ def _settled(notices: list[Notice], runs: list[TabulatedRun]) -> list[Notice]:
 
 
 def _newest(runs: list[TabulatedRun]) -> list[TabulatedRun]:
-    newest: dict[tuple[str, str, str, int, int], TabulatedRun] = {}
+    newest: dict[RunKey, TabulatedRun] = {}
     for run in runs:
         newest[run.key] = max(newest.get(run.key, run), run, key=lambda candidate: candidate.generation)
     return [*newest.values()]
@@ -131,7 +131,7 @@ def _read(
 ) -> tuple[TabulatedRun | Notice, bool]:
     """Return the content of a file for the table, and whether it is a record, which is added to `decoded`."""
     try:
-        run = record.loads(record.read(path), path)
+        run = record.load(path)
         if decoded is not None:
             decoded[path] = run
         return tabulate(run, path, all_rounds), True
@@ -165,7 +165,7 @@ def _tidy(points: list[Measured]) -> pd.DataFrame:
     point_of_row = np.repeat(np.arange(len(points)), np.array(counts, int))
     varying = {name for point in points for name in point.values}
     columns: dict[str, Any] = {}
-    for column in schema.COLUMNS + schema.LOCAL_COLUMNS:
+    for column in tidy_columns.COLUMNS + tidy_columns.LOCAL_COLUMNS:
         if column.name in varying:
             cells = (
                 point.values.get(column.name, itertools.repeat(None, count))
@@ -174,7 +174,9 @@ def _tidy(points: list[Measured]) -> pd.DataFrame:
             columns[column.name] = _typed(column, [*itertools.chain.from_iterable(cells)])
         else:  # made once for a point, not for each of its values
             columns[column.name] = _typed(column, shared[column.name]).array.take(point_of_row)
-    unit = {name: definition.unit for name in columns["quantity"].unique() if (definition := schema.quantity(name))}
+    unit = {
+        name: definition.unit for name in columns["quantity"].unique() if (definition := tidy_columns.quantity(name))
+    }
     usual = pd.Series(columns["quantity"].map(unit)).astype("str")
     own = pd.Series(columns["unit"], usual.index)  # of the rate of a user's program
     columns["unit"] = usual.mask(usual.eq("images/s") & own.ne(""), own)
@@ -183,7 +185,7 @@ def _tidy(points: list[Measured]) -> pd.DataFrame:
 
 def _shared_columns(points: list[Measured]) -> dict[str, Sequence[Any]]:
     """Return the columns whose cells all values of a point share, one cell per point."""
-    names = schema.LOCAL_NAMES
+    names = tidy_columns.LOCAL_NAMES
     cells = [*zip(*(point.cells for point in points), strict=True)] or [()] * len(names)
     columns: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
     identities = identify([point.facts for point in points])
@@ -192,9 +194,9 @@ def _shared_columns(points: list[Measured]) -> dict[str, Sequence[Any]]:
     return columns
 
 
-def _typed(column: schema.Column, cells: Sequence[Any]) -> pd.Series:
+def _typed(column: tidy_columns.TidyColumn, cells: Sequence[Any]) -> pd.Series:
     """Return the cells as a column of their kind; None is an empty cell."""
     if column.kind == "text":
-        return pd.Series(["" if cell is None else cell for cell in cells], dtype=schema.DTYPES[column.kind])
+        return pd.Series(["" if cell is None else cell for cell in cells], dtype=tidy_columns.DTYPES[column.kind])
     # Pandas would read a list with None cell by cell.
-    return pd.Series(cells if column.kind == "flag" else np.array(cells, float), dtype=schema.DTYPES[column.kind])
+    return pd.Series(cells if column.kind == "flag" else np.array(cells, float), dtype=tidy_columns.DTYPES[column.kind])

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from analysis import TableError
-from analysis.table.runs import has_timeline
+from analysis.table.record_rows import has_timeline
 from common import bounded_files as bounded
 from record import protocol
 from record import schema as record

@@ -37,7 +37,7 @@ class Choices:
 
     def column(self, text: str, number: int) -> Column:
         """Return a column as the user names it, else as its header says."""
-        column = headers.read(text, number)
+        column = headers.read_header(text, number)
         for pattern, name in sorted(self.names.items(), key=lambda item: "*" in item[0]):
             whole = re.escape(pattern).replace(r"\*", "(.+)", 1)
             match = re.fullmatch(whole, re.sub(r"\s+", " ", text).strip(), re.I)

@@ -13,8 +13,8 @@ import pandas as pd
 from analysis import metrics
 from analysis.user_table import headers, numbers, rates
 from analysis.user_table.answers import Choices, Question
-from analysis.user_table.files import Grid, Row
 from analysis.user_table.headers import MEASURED, NAMES, SCOPED, TEXT, UNUSED, Column
+from analysis.user_table.table_files import Grid, GridRow
 
 _SLOWER, _BEYOND = 1.05, 1.5  # speedups up to this, and efficiencies above that, may be something else
 _REPEATS = 1.5  # the largest of repeats is at most this many times the smallest
@@ -26,7 +26,7 @@ class Assembly:
     """The runs of one table under construction: numbers and their rounding by name, columns read, and notes."""
 
     def __init__(
-        self, grid: Grid, choices: Choices, rows: Sequence[Row], numeric: Sequence[Column], notes: list[str]
+        self, grid: Grid, choices: Choices, rows: Sequence[GridRow], numeric: Sequence[Column], notes: list[str]
     ) -> None:
         """Begin with the columns of numbers; notes: a list that grows."""
         self.grid, self.choices, self.rows, self.notes = grid, choices, rows, notes

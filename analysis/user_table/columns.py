@@ -9,21 +9,21 @@ from itertools import zip_longest
 
 from analysis.user_table import headers, numbers, units
 from analysis.user_table.answers import Choices, Question
-from analysis.user_table.files import Grid, Row, trimmed
 from analysis.user_table.headers import AWKWARD, KIND, MEASURED, TEXT, UNIT_KINDS, Column, plain
+from analysis.user_table.table_files import Grid, GridRow, trimmed
 from analysis.user_table.units import CORE, NODE, RANK
 
 _MOST_ABOVE = 10  # titles above the headers, of one cell each
 _ACROSS = re.compile(rf"(\d{{1,6}}) ?[x×]? ?-?({RANK}|({NODE})|{CORE})(?:\(s\))?", re.I)
 
 
-def read(grid: Grid, choices: Choices) -> tuple[list[Column], list[Row], list[str]]:
+def read_columns(grid: Grid, choices: Choices) -> tuple[list[Column], list[GridRow], list[str]]:
     """Return the columns of a table, the row of each of their cells, and notes on rows that are left out."""
     titles = next((at for at, row in enumerate(grid.rows[:_MOST_ABOVE]) if len(trimmed(row.cells)) > 1), 0)
     head, *rows = _transposed(grid.rows[titles:])
     texts = trimmed(head.cells)
     below = [cell.strip("[](){} ") for cell in (rows[0].cells[: len(texts)] if rows else ())]
-    if any(below) and all((unit := units.read(cell)) and (not cell or unit.kind) for cell in below):
+    if any(below) and all((unit := units.read_unit(cell)) and (not cell or unit.kind) for cell in below):
         texts = [f"{text} [{unit}]" if unit else text for text, unit in zip(texts, below, strict=False)]
         rows = rows[1:]
     body, notes = [], []
@@ -77,7 +77,7 @@ def _by_cells(column: Column) -> Column:
 
 
 def _name(text: str) -> str:
-    return headers.read(text).name
+    return headers.read_header(text).name
 
 
 def _counted(texts: Sequence[str]) -> str:
@@ -86,7 +86,7 @@ def _counted(texts: Sequence[str]) -> str:
     return "" if len(counts) < 2 else "nodes" if any(match[3] for match in counts) else "ranks"
 
 
-def _transposed(rows: Sequence[Row]) -> Sequence[Row]:
+def _transposed(rows: Sequence[GridRow]) -> Sequence[GridRow]:
     """Return rows that are named after quantities, below ranks across, as columns; "GPUs", "1", "2" are such too."""
     head, *body = rows
     first, *others = trimmed(head.cells) or [""]
@@ -97,7 +97,7 @@ def _transposed(rows: Sequence[Row]) -> Sequence[Row]:
     if not counted or not any(_name(row.cells[0]) in MEASURED for row in body):
         return [head, *body]
     flipped = zip_longest(*(row.cells for row in (head, *body)), fillvalue="")
-    names, *points = [Row(cells, head.source, head.line) for cells in flipped]
+    names, *points = [GridRow(cells, head.source, head.line) for cells in flipped]
     return [replace(names, cells=(counted, *names.cells[1:])), *points]
 
 
@@ -117,7 +117,7 @@ def _across(columns: list[Column], choices: Choices) -> list[Column]:
     return [named.get(column, column) for column in columns]
 
 
-def _spread(columns: list[Column], rows: list[Row]) -> tuple[list[Column], list[Row]]:
+def _spread(columns: list[Column], rows: list[GridRow]) -> tuple[list[Column], list[GridRow]]:
     """Return the columns with those of each label below each other; the label is the number of ranks, or a setting.
 
     A measured column without a label is that of none of the curves: it is not used.

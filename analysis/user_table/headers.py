@@ -106,7 +106,7 @@ class Column:
     def assigned(self, value: str, by_user: bool = True, label: str = "") -> Column:
         """Return the column with a name, and a unit behind it, as "wall_s min" or "tokens_per_s"."""
         name, _, unit_text = value.partition(" ")
-        unit = units.read(unit_text) or self.unit if unit_text else self.unit
+        unit = units.read_unit(unit_text) or self.unit if unit_text else self.unit
         if name not in NAMES and (other := _OTHER_RATE.fullmatch(name)):
             name = f"images_per_s{other[2] or ''}"
             work = unit.work if unit.work.lower() == other[1] else units.work(other[1])  # "MB", of mb_per_s
@@ -150,7 +150,7 @@ def _meanings() -> Mapping[str, str]:
     return meanings
 
 
-def read(text: str, number: int = 0) -> Column:
+def read_header(text: str, number: int = 0) -> Column:
     """Return a column with the meaning and unit of its whole header; without a name if it has none."""
     name, unit = _exact(text[:200])
     if name == "rate" and unit.per:
@@ -166,15 +166,15 @@ def _exact(text: str) -> tuple[str, Unit]:
         return f"images_per_s{other[2] or ''}", Unit("rate", work=units.work(other[1]), text=kit)
     if name := kit if kit in NAMES else _meanings().get(_key(text)):
         return name, PLAIN
-    if (unit := units.read(text)) and unit.per in ("step", "epoch"):
+    if (unit := units.read_unit(text)) and unit.per in ("step", "epoch"):
         return f"{unit.per}_s", unit
     if unit and unit.kind == "rate":
         return "rate" if units.known_work(unit.work) else "", unit
     for prefix, name in _RATE_PREFIXES.items():
-        if plain(text).startswith(prefix) and (unit := units.read(text[len(prefix) :])) and unit.kind == "rate":
+        if plain(text).startswith(prefix) and (unit := units.read_unit(text[len(prefix) :])) and unit.kind == "rate":
             return (name if units.known_work(unit.work) and not unit.per else ""), unit
     for match in filter(None, (pattern.fullmatch(text.strip()) for pattern in _UNIT_BEHIND)):
-        if unit := units.read(match[2]):
+        if unit := units.read_unit(match[2]):
             return _fitting(_meanings().get(_key(match[1]), ""), unit), unit
     return "", PLAIN
 

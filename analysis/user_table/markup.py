@@ -20,7 +20,7 @@ _LATEX_MARKUP = re.compile(r"\\(?=[_%&#$])|\\text(?:bf|it)\{|[{}$]")
 _HTML_HEADING = re.compile(r"<h[1-4][^<>]{0,200}>([^<]{0,200})", re.I)
 
 
-def read(text: str) -> list[Table]:
+def read_markup(text: str) -> list[Table]:
     """Return the tables of a text: of HTML, of LaTeX, else those between pipes, else those between blanks."""
     return [(title, rows) for title, rows in _html(text) or _latex(text) if len(rows) > 1] or _printed(text)
 

@@ -23,19 +23,19 @@ _COUNT = re.compile(rf"(?:(\d{{1,9}}) ?[x×] ?)?(\d{{1,9}})(?: ?[x×] ?(?:(?i:{R
 
 
 @dataclass(frozen=True)
-class Number:
+class CellNumber:
     """A printed number: half_unit is how far rounding can have moved it."""
 
     value: float
     half_unit: float = 0.0
     unit: Unit = PLAIN
 
-    def times(self, factor: float) -> Number:
+    def times(self, factor: float) -> CellNumber:
         """Return the number in another unit."""
         return replace(self, value=self.value * factor, half_unit=self.half_unit * factor)
 
 
-Cell = Number | str  # or why it has none; "" for a blank one
+Cell = CellNumber | str  # or why it has none; "" for a blank one
 
 
 @functools.lru_cache(maxsize=1 << 16)  # each answer is tried by reading the table again
@@ -51,20 +51,20 @@ def parse(text: str, mark: str = ".") -> Cell:
         days, first, second, third = clock.groups()
         whole = bool(third or days)  # "43:05" is in the unit that the column says
         total = (int(first) * 60 + int(second)) * (60 if whole else 1) + float(third or 0) + 86400 * int(days or 0)
-        return Number(total, 0.5, Unit("time", text="h:mm:ss" if whole else "0:00"))
+        return CellNumber(total, 0.5, Unit("time", text="h:mm:ss" if whole else "0:00"))
     if not _PART.sub("", text) and len(parts := _PART.findall(text)) > 1:
         sizes = [units.TIMES[unit.lower()] for _, unit in parts]
         duration = sum(float(number) * size for (number, _), size in zip(parts, sizes, strict=True))
-        return Number(duration, 0.5 * min(sizes), Unit("time", text="h m s"))
+        return CellNumber(duration, 0.5 * min(sizes), Unit("time", text="h m s"))
     match = _CELL.fullmatch(text)
     number = _number(match[1], mark) if match else None
-    unit = units.read(match[3] or match[2] or "") if match else None
+    unit = units.read_unit(match[3] or match[2] or "") if match else None
     if number is None or unit is None:
         return f"'{text[:40]}' is not a number"
     return replace(number.times(unit.factor), unit=unit)
 
 
-def _number(token: str, mark: str) -> Number | None:
+def _number(token: str, mark: str) -> CellNumber | None:
     """Return a number with this mark before decimals, another mark between groups of three digits; else None."""
     mantissa, _, exponent = token.lower().partition("e")
     whole = rf"(?:[1-9]\d{{0,2}}([{_GROUPS[mark]}])\d{{3}}(?:\1\d{{3}})*|\d*)"
@@ -72,7 +72,7 @@ def _number(token: str, mark: str) -> Number | None:
         return None
     plain, power = re.sub(f"[{_GROUPS[mark]}]", "", mantissa).replace(mark, "."), int(exponent or 0)
     value, half_unit = float(f"{plain}e{power}"), float(f"5e{power - 1 - len(plain.partition('.')[2])}")
-    return Number(value, half_unit) if math.isfinite(value) else None
+    return CellNumber(value, half_unit) if math.isfinite(value) else None
 
 
 def counted(text: str) -> tuple[str, str]:
@@ -85,23 +85,23 @@ def counted(text: str) -> tuple[str, str]:
 def counts(text: str) -> bool:
     """Return whether a cell is a whole number, with the unit of a count if it has one."""
     cell = parse(text)
-    return isinstance(cell, Number) and cell.unit.kind in ("", "count") and cell.value % 1 == 0
+    return isinstance(cell, CellNumber) and cell.unit.kind in ("", "count") and cell.value % 1 == 0
 
 
 def value(text: str) -> float:
     """Return the value of a cell; NaN if it is no number."""
     cell = parse(text)
-    return cell.value if isinstance(cell, Number) else math.nan
+    return cell.value if isinstance(cell, CellNumber) else math.nan
 
 
-def by_mark(text: str) -> dict[str, Number]:
+def by_mark(text: str) -> dict[str, CellNumber]:
     """Return a cell as a number by each decimal mark that it allows; {} if it is none."""
-    return {mark: cell for mark in ".," if isinstance(cell := parse(text, mark), Number)}
+    return {mark: cell for mark in ".," if isinstance(cell := parse(text, mark), CellNumber)}
 
 
 def kinds(cells: Iterable[str]) -> set[str]:
     """Return the kinds of the units of those cells that are numbers with a unit."""
-    return {str(cell.unit.kind) for cell in map(parse, cells) if isinstance(cell, Number) and cell.unit.kind}
+    return {str(cell.unit.kind) for cell in map(parse, cells) if isinstance(cell, CellNumber) and cell.unit.kind}
 
 
 def decimal_marks(cells: Iterable[str]) -> tuple[set[str], list[str]]:

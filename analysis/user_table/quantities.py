@@ -8,16 +8,16 @@ from dataclasses import replace
 
 from analysis.user_table import meanings, numbers, units
 from analysis.user_table.answers import Choices, Question
-from analysis.user_table.files import Grid, Row
 from analysis.user_table.headers import KIND, NUMERIC, RATES, UNIT_KINDS, Column
-from analysis.user_table.numbers import Cell, Number
+from analysis.user_table.numbers import Cell, CellNumber
+from analysis.user_table.table_files import Grid, GridRow
 
 _LEAST, _MOST = 1e-9, 1e15
 _PER_CENT = 2.5  # plain efficiencies above are per cent
 
 
-def read(
-    columns: Sequence[Column], grid: Grid, rows: Sequence[Row], choices: Choices
+def read_quantities(
+    columns: Sequence[Column], grid: Grid, rows: Sequence[GridRow], choices: Choices
 ) -> tuple[list[Column], list[str]]:
     """Return the columns of numbers with their values, and a note for each cell that is none.
 
@@ -28,7 +28,7 @@ def read(
     result, notes = [], []
     for column in numeric:
         column = _in_units(column, [numbers.parse(cell, mark) for cell in column.cells])
-        if any(isinstance(cell, Number) for cell in column.values) or column.name == "ranks":
+        if any(isinstance(cell, CellNumber) for cell in column.values) or column.name == "ranks":
             result.append(column)
         bad = [(row, cell) for row, cell in zip(rows, column.values, strict=True) if cell and isinstance(cell, str)]
         notes += [f"{row.source}, line {row.line}, column '{column.text}': {reason}" for row, reason in bad]
@@ -67,7 +67,7 @@ def _in_units(column: Column, cells: Sequence[Cell]) -> Column:
     """Return a column with values in its unit, and why a cell has none. Raises Question for "43:05" without a unit."""
     name, unit, kind = column.name, column.unit, KIND.get(column.name, "count")
     cells = [_checked(name, kind, cell, text) for cell, text in zip(cells, column.cells, strict=True)]
-    parsed = [cell for cell in cells if isinstance(cell, Number)]
+    parsed = [cell for cell in cells if isinstance(cell, CellNumber)]
     plain = [cell.value for cell in parsed if cell.unit.kind in ("", "count")]
     described, scale = next((cell.unit.text for cell in parsed if cell.unit.text), ""), 1.0
     if any(cell.unit.text == "0:00" for cell in parsed) and unit.text.lower() not in units.CLOCKS:
@@ -80,7 +80,7 @@ def _in_units(column: Column, cells: Sequence[Cell]) -> Column:
     elif kind == "time" and plain and not re.search(r"(?:^|[_ ])s(?:ec\w*)?$", column.text.lower()):
         described = "taken as seconds"
     values = tuple(
-        c.times(scale) if isinstance(c, Number) and (c.unit.kind in ("", "count") or c.unit.text == "0:00") else c
+        c.times(scale) if isinstance(c, CellNumber) and (c.unit.kind in ("", "count") or c.unit.text == "0:00") else c
         for c in cells
     )
     works = {cell.unit.work for cell in parsed} - {""}

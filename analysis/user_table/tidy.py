@@ -1,4 +1,4 @@
-"""A user's table as rows of the tidy table (analysis.table.schema), which the rules of the audit read."""
+"""A user's table as rows of the tidy table (analysis.table.tidy_columns), which the rules of the audit read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
-from analysis.table import schema
+from analysis.table import tidy_columns
 from analysis.user_table.headers import TEXT
 
 # Quantities of the tidy table that a user's table may have.
@@ -33,12 +33,12 @@ def tidy(runs: pd.DataFrame, rounding: pd.DataFrame, stated: Collection[str], pa
         if name not in runs or (values := runs[name].dropna()).empty:
             continue
         rows = identity.loc[values.index].assign(quantity=quantity, value=values, kind=kind)
-        unit = schema.QUANTITIES[quantity].unit
+        unit = tidy_columns.QUANTITIES[quantity].unit
         rows["unit"] = runs["work"].replace("", "images") + "/s" if unit == "images/s" else unit  # what its rates count
         rounded = name in rounding and kind != "planned"
         parts.append(rows.assign(half_unit=rounding[name] if rounded else float("nan")))
     rows = pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
-    return schema.check(rows.reindex(columns=[column.name for column in schema.COLUMNS]), path)
+    return tidy_columns.check(rows.reindex(columns=[column.name for column in tidy_columns.COLUMNS]), path)
 
 
 def settings(runs: pd.DataFrame) -> pd.Series:

@@ -51,7 +51,7 @@ _EXACT |= dict.fromkeys(("%", "percent"), Unit("share", 0.01)) | dict.fromkeys((
 _EXACT |= {name: Unit("time", factor) for name, factor in (CLOCKS | {"h:mm:ss": 1.0, "hh:mm:ss": 1.0}).items()}
 
 
-def read(text: str) -> Unit | None:
+def read_unit(text: str) -> Unit | None:
     """Return the unit that a text is; None if it is none."""
     text = re.sub(r"\s+", " ", text.replace("_", " ")).strip(" .,;:")
     low = text.lower()

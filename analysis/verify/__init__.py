@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 
 from analysis import grouped
 from analysis.finding import Finding
-from analysis.verify import launches, remade
-from analysis.verify.launches import Launches
-from analysis.verify.point import Point, in_archive, on_disk
+from analysis.verify import accounted_launches, remade
+from analysis.verify.accounted_launches import Launches
+from analysis.verify.point import PointFolder, in_archive, on_disk
 from record import run_files as files
 from record.schema import RECORD_NAME, RecordError
 
 __all__ = ["RULES", "UNREADABLE", "Verification", "in_archive", "on_disk", "verify"]
 UNREADABLE = "unreadable_record"
 RULES = (
-    *(remade.CHANGED, launches.BROKEN, launches.UNACCOUNTED, launches.REWRITTEN),
+    *(remade.CHANGED, accounted_launches.BROKEN, accounted_launches.UNACCOUNTED, accounted_launches.REWRITTEN),
     *("measured_again", "not_compared", "backup"),
 )
 
@@ -61,26 +61,26 @@ class Verification:
         return text
 
 
-def verify(points: Iterable[Point]) -> Verification:
+def verify(points: Iterable[PointFolder]) -> Verification:
     """Return what does not agree, and what cannot be verified, of the launches of these points."""
     by_experiment = sorted(grouped(points, lambda point: point.experiment).items())
     return sum((_experiment(experiment, members) for experiment, members in by_experiment), Verification())
 
 
-def _experiment(experiment: str, points: Iterable[Point]) -> Verification:
+def _experiment(experiment: str, points: Iterable[PointFolder]) -> Verification:
     made, result, no_ledger = Launches(), Verification(), 0
     for point in points:
         records, compared = _records(point, made)
-        launches.add_assignments(point, made)
+        accounted_launches.add_assignments(point, made)
         try:
-            findings = [*launches.check(point, made)]
+            findings = [*accounted_launches.check(point, made)]
         except RecordError:
             findings, no_ledger = [], no_ledger + records.records
         records.remade -= len(_changed_records(findings) & compared)
         result += records
         named = {(finding.rule, finding.place) for finding in result.findings}
         result.findings += [finding for finding in findings if (finding.rule, finding.place) not in named]
-    result.findings += [*launches.remembered(experiment, made), *launches.planned(experiment, made)]
+    result.findings += [*accounted_launches.remembered(experiment, made), *accounted_launches.planned(experiment, made)]
     result.findings += _notes(experiment, made, result, no_ledger)
     return result
 
@@ -90,7 +90,7 @@ def _changed_records(findings: Iterable[Finding]) -> set[str]:
     return {each.place for each in findings if each.rule == remade.CHANGED and each.place.endswith(f"/{RECORD_NAME}")}
 
 
-def _records(point: Point, made: Launches) -> tuple[Verification, set[str]]:
+def _records(point: PointFolder, made: Launches) -> tuple[Verification, set[str]]:
     """Return what the records of a point do not agree on with the files beside them, and the paths of those that do.
 
     Add their launches to `made`.
@@ -107,7 +107,7 @@ def _records(point: Point, made: Launches) -> tuple[Verification, set[str]]:
         try:
             run = point.record(run_name)
             made.begun.add(f"{point.name}/r{run.repeat}")
-            result.findings += launches.copied(place, run, made)
+            result.findings += accounted_launches.copied(place, run, made)
             differences = remade.check(point, run_name, run)
             result.findings += differences
             compared |= set() if differences else {place}

@@ -20,7 +20,7 @@ _IN_RESULTS = re.compile(rf"/[0-9a-f]{{8}}/{RUN_FOLDER.pattern}/record\.json$")
 
 
 @dataclass(frozen=True)
-class Point:
+class PointFolder:
     """The folder of a point, with the names of all files in it; each is read when it is needed."""
 
     folder: str
@@ -69,7 +69,7 @@ class Point:
             return None
 
 
-def on_disk(records: Iterable[str], decoded: Mapping[str, RunRecord] | None = None) -> list[Point]:
+def on_disk(records: Iterable[str], decoded: Mapping[str, RunRecord] | None = None) -> list[PointFolder]:
     """Return the points with these records, and all others of their experiments that have a ledger.
 
     Of a record that is not in a folder of results, only the folder that it is in. decoded: records that were read.
@@ -83,14 +83,14 @@ def on_disk(records: Iterable[str], decoded: Mapping[str, RunRecord] | None = No
     for experiment in {folder.parents[1] for folder, runs in folders.items() if runs == "*"}:
         folders |= {path.parent: "*" for path in experiment.glob(f"*/*/{ledger.NAME}")}
     return [
-        Point(
+        PointFolder(
             _path_as_given(folder),
             frozenset(
                 path.relative_to(folder).as_posix()
                 for path in (folder / ledger.NAME, *folder.glob(f"{runs}/*"))
                 if path.is_file()
             ),
-            record.read,  # no pipe, no device, no file without end
+            record.record_bytes,  # no pipe, no device, no file without end
             {} if decoded is None else decoded,
         )
         for folder, runs in sorted(folders.items())
@@ -104,11 +104,11 @@ def _path_as_given(folder: Path) -> str:
     return str(relative if len(relative.parts) > 2 else folder)
 
 
-def in_archive(files: Mapping[str, bytes]) -> list[Point]:
+def in_archive(files: Mapping[str, bytes]) -> list[PointFolder]:
     """Return the points of an archive. files: by paths that end in point, hash, run and file, or in a ledger."""
     names: dict[str, set[str]] = defaultdict(set)
     for path in files:
         steps = path.split("/")
         depth = 1 if steps[-1] == ledger.NAME else 2
         names["/".join(steps[:-depth])].add("/".join(steps[-depth:]))
-    return [Point(folder, frozenset(inner), files.__getitem__) for folder, inner in sorted(names.items())]
+    return [PointFolder(folder, frozenset(inner), files.__getitem__) for folder, inner in sorted(names.items())]

@@ -9,8 +9,8 @@ import msgspec
 
 from analysis.finding import Finding
 from analysis.verify.contents import with_digest
-from analysis.verify.point import ASSIGNMENT, DAMAGED, Point
-from record import kit, migrations, parts, protocol, recorded_config, ticks
+from analysis.verify.point import ASSIGNMENT, DAMAGED, PointFolder
+from record import migrations, parts, protocol, recorded_config, this_kit, ticks
 from record.parts import JobEnd, RankPart, assemble
 from record.schema import RECORD_NAME, SCHEMA_VERSION, PlanPosition, RecordError, RunRecord
 
@@ -29,7 +29,7 @@ def changed(place: str, stated: str, follows: str, meaning: str = _MEANING) -> F
     return Finding("local", place, CHANGED, "serious", stated, follows, None, meaning)
 
 
-def check(point: Point, run_name: str, run: RunRecord) -> list[Finding]:
+def check(point: PointFolder, run_name: str, run: RunRecord) -> list[Finding]:
     """Return what in a record does not agree with the files beside it. Raises NotComparedError."""
     place = f"{point.folder}/{run_name}/{RECORD_NAME}"
     contents = {name: with_digest(name, text, run.sources[name]) for name, text in _files(point, run_name, run)}
@@ -51,7 +51,7 @@ def check(point: Point, run_name: str, run: RunRecord) -> list[Finding]:
     ]
 
 
-def _files(point: Point, run_name: str, run: RunRecord) -> list[tuple[str, bytes]]:
+def _files(point: PointFolder, run_name: str, run: RunRecord) -> list[tuple[str, bytes]]:
     """Return the files that a record was made of. Raises NotComparedError."""
     if SCRUBBED in run.notes:
         raise NotComparedError("scrubbed: the files of their launches hold names, and are left out")
@@ -69,7 +69,7 @@ def _older(run: RunRecord) -> str:
     """Return why only another kit makes a record again; "" if this one does."""
     if run.schema_version != SCHEMA_VERSION:
         return f"only the kit that wrote version {run.schema_version} of the schema makes them again"
-    same = run.kit_version == kit.version()
+    same = run.kit_version == this_kit.version()
     return "" if same else f"only version {run.kit_version or 'unknown'} of the kit, which wrote them, makes them again"
 
 

@@ -1,11 +1,9 @@
 import math
 
-import pandas as pd
 import pytest
 
 from analysis.curves import (
     bases,
-    cached_by_table,
     curves,
     keeps_global_batch,
     measured,
@@ -43,20 +41,6 @@ def test_each_launch_of_a_curve_in_rounds_is_a_row(results):
     # 8 images over the mean step of 0.625 s, in both launches
     assert rows.loc[rows["nodes"] == 1, "value"].tolist() == pytest.approx([12.8, 12.8])
     assert all(measured_in_rounds(row) for row in rows.to_dict("records"))
-
-
-def test_the_result_of_the_last_table_is_cached():
-    lengths = []
-
-    @cached_by_table
-    def values(table):
-        lengths.append(len(table))
-        return table["x"].tolist()
-
-    first, second = pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [1, 2, 3]})
-    assert [values(first), values(first), values(second), values(second)] == [[1, 2], [1, 2], [1, 2, 3], [1, 2, 3]]
-    assert values(first.copy()) == [1, 2]
-    assert lengths == [2, 3, 2]
 
 
 def test_the_noise_is_that_of_the_same_device_at_the_same_scale():

@@ -9,7 +9,9 @@ from analysis import TableError, thresholds
 
 def test_every_threshold_is_used_and_every_one_that_is_used_is_there():
     sources = (path.read_text() for path in Path(analysis.__file__).parent.rglob("*.py"))
-    assert {name for text in sources for name in re.findall(r'limit\("(\w+)"\)', text)} == set(thresholds.read())
+    assert {name for text in sources for name in re.findall(r'limit\("(\w+)"\)', text)} == set(
+        thresholds.read_thresholds()
+    )
 
 
 @pytest.mark.parametrize(
@@ -24,4 +26,4 @@ def test_a_threshold_has_its_unit_its_reason_and_its_source(tmp_path, text, mess
     path = tmp_path / "t.toml"
     path.write_text(text)
     with pytest.raises(TableError, match=message):
-        thresholds.read(path)
+        thresholds.read_thresholds(path)

@@ -8,13 +8,13 @@ import tomllib
 
 import pytest
 
-from analysis.diagnose import text
+from analysis.diagnose import diagnosis_text
 from analysis.diagnose.split import LOSSES, LateRank, split_curves
 from analysis.stats import unknown
 from analysis.study import Study
 from common.typed_commands import changed
 from tests.helpers import ROOT
-from tests.helpers.launches import make_plan
+from tests.helpers.launch_plans import make_plan
 from train.make import Variables, steps
 
 VARIABLES = set(re.findall(r"^about\.([A-Z_]+)", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -76,7 +76,7 @@ def diagnosed():
     study = Study(ROOT / "tests/golden/results/rounds")
     [(curve, [*_, split])] = split_curves(study.local, study.records)
     rank = LateRank("n1", 1, (1,), unknown(0.1), True, 0.2, 0.1)
-    advised = [text.advice(curve, split, part, late) for part in LOSSES for late in (None, rank)]
+    advised = [diagnosis_text.advice(curve, split, part, late) for part in LOSSES for late in (None, rank)]
     longer = changed(curve.command, {"NODES": "2"}, {"measure.budget_s": "600"})
     return {shlex.join(command) for *_, command in advised} | {shlex.join(longer)}
 

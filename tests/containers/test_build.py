@@ -8,7 +8,7 @@ import pytest
 
 from containers import build
 from tests.helpers import kit
-from tests.helpers.programs import write_program
+from tests.helpers.path_programs import write_program
 
 BUILD = build.Build(
     "cpu", "debian:bookworm-slim", "debian:bookworm-slim", "v1", "abc changed", "sha256:12", "", 1700000000

@@ -10,7 +10,7 @@ import yaml
 
 from tests.helpers import ROOT
 from tests.helpers.kit import make_command, needs_setup, records, run
-from tests.helpers.launches import plan_points
+from tests.helpers.launch_plans import plan_points
 from tests.helpers.patched_ranks import patch_ranks, rounds
 from train.config import compose
 

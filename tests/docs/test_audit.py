@@ -4,7 +4,7 @@ import re
 
 from analysis import audit, verify  # noqa: F401 - adds all rules to the lists
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
-from analysis.audit.user_tables import RUN_RULES
+from analysis.audit.user_table_rules import RUN_RULES
 from tests.helpers import ROOT
 
 ALSO = {"logged_throughput", "unreadable_record", "failed_run", "unconfirmed_number", *verify.RULES}

@@ -13,7 +13,7 @@ import pytest
 from analysis import __main__ as analysis
 from tests.helpers import ROOT
 from tests.helpers.kit import make_command, run
-from tests.helpers.programs import write_program
+from tests.helpers.path_programs import write_program
 from tests.helpers.run_records import make_record, save
 from train import make
 

@@ -13,9 +13,9 @@ from record import run_files as files
 from record.schema import RunRecord
 from tests.helpers import kit, wandb_log
 from tests.helpers.kit import LAUNCH, command_lines, make_command, needs_setup, records, run, succeed, wait_for
+from tests.helpers.mirrored_records import history, run_files
 from tests.helpers.patched_ranks import Hold
-from tests.helpers.terminal import ESCAPE, Terminal
-from tests.helpers.wandb_runs import history, run_files
+from tests.helpers.pseudo_terminal import ESCAPE, Terminal
 
 pytestmark = pytest.mark.end_to_end
 

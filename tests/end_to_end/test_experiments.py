@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis import claims
+from analysis import judged_claims
 from analysis.study import Study
-from analysis.table.checks import faults
+from analysis.table.record_checks import faults
 from record import reproduction
 from tests.helpers import small_sets
 from tests.helpers.kit import LAUNCH, analyse, records, succeed
@@ -86,6 +86,6 @@ def test_two_ranks_make_the_steps_of_one_and_the_claim_is_judged_by_it(tmp_path:
     assert agree == ["horovod", "mwms", "ps_cpu"]
     assert output.count("other steps: differ") == 1
     assert "Does averaging gradients lose precision? no" in output
-    [claim] = [claim for claim in claims.read_claims() if claim.id == "004-averaging-loses-precision"]
-    [judged] = claims.judge([claim], Study(tmp_path))
+    [claim] = [claim for claim in judged_claims.read_claims() if claim.id == "004-averaging-loses-precision"]
+    [judged] = judged_claims.judge([claim], Study(tmp_path))
     assert judged.verdict == "contradicted"

@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from analysis.table.checks import faults
+from analysis.table.record_checks import faults
 from record.parts import read_part
 from tests.helpers import ROOT, mpi
 from tests.helpers.kit import (

@@ -12,7 +12,7 @@ from tests.helpers import ROOT
 from tests.helpers.composition_cache import cache_compositions  # noqa: F401  of a dozen plans
 from tests.helpers.drawn_figures import draw_quickly
 from tests.helpers.kit import make_command, needs_setup, run
-from tests.helpers.programs import write_program
+from tests.helpers.path_programs import write_program
 from tests.helpers.published_once import published_numbers_are_read_and_audited_once  # noqa: F401
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import long_curve, strategies

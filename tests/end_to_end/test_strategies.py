@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.table.checks import faults
+from analysis.table.record_checks import faults
 from tests.helpers import kit, simcluster
 from tests.helpers.kit import LAUNCH, QUICK, analyse, gloo, records, start, succeed, wait_for
 from tests.helpers.patched_ranks import Hold

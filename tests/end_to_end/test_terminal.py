@@ -11,8 +11,8 @@ import yaml
 from tests.helpers import GOLDEN, kit
 from tests.helpers.kit import make_command, needs_setup, wait_for
 from tests.helpers.patched_ranks import Hold
+from tests.helpers.pseudo_terminal import ESCAPE, Terminal
 from tests.helpers.targets import launch_command
-from tests.helpers.terminal import ESCAPE, Terminal
 
 pytestmark = pytest.mark.end_to_end
 

@@ -11,20 +11,20 @@ from pathlib import Path
 import omegaconf.base
 import pytest
 
-from record import kit
 from record import run_files as files
+from record import this_kit
 from train.config import compose
 
 
 def cached_in(folder: Path, compose_files: Callable[..., bytes]) -> Callable[..., bytes]:
     """Return `compose_files` with its results cached in files, which are named by a hash of all inputs."""
-    paths = [*kit.ROOT.glob("conf/**/*.yaml"), *kit.ROOT.glob("train/config/*.py")]
-    sources = files.digests(path.relative_to(kit.ROOT).as_posix() for path in sorted(paths))
+    paths = [*this_kit.ROOT.glob("conf/**/*.yaml"), *this_kit.ROOT.glob("train/config/*.py")]
+    sources = files.digests(path.relative_to(this_kit.ROOT).as_posix() for path in sorted(paths))
     versions = [importlib.metadata.version(package) for package in ("hydra-core", "omegaconf")]
 
     @functools.cache
     def cached(conf: Path, *choices: str) -> bytes:
-        if conf != kit.ROOT / "conf":
+        if conf != this_kit.ROOT / "conf":
             return compose_files(conf, *choices)
         name = hashlib.sha256(json.dumps([sources, versions, choices], sort_keys=True).encode()).hexdigest()
         path = folder / name

@@ -4,7 +4,7 @@ import itertools
 
 from record.parts import PartWriter
 from record.protocol import RoundsTask
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.distribution import Distribution, Single
 from train.rank.counters import Meter
 from train.rank.phases import PhaseClock

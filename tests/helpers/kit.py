@@ -17,7 +17,7 @@ from record import schema as record
 from record.parts import read_part
 from record.schema import RunRecord
 from tests.helpers import ROOT, shell
-from tests.helpers.programs import write_program
+from tests.helpers.path_programs import write_program
 from train.config import quoted
 
 TIMEOUT_S = 500  # only ends a test that would hang: on a busy machine everything takes many times as long

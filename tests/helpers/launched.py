@@ -90,7 +90,7 @@ def measured(rank: Rank) -> dict[str, object]:
 
 def assembled(folder: Path, like: RunRecord, failure: Failure | None = None, line: str = "") -> None:
     """Write the record of a launch from the files in its folder, as its launcher does; `like` says how it ended."""
-    by_file, assignment = parts.by_file(folder), protocol.read_assignment(folder)
+    by_file, assignment = parts.read_parts(folder), protocol.read_assignment(folder)
     end = JobEnd(
         started_at=datetime.fromisoformat(like.started_at).timestamp(),
         job_s=like.job_s,

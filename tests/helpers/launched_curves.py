@@ -4,23 +4,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from record import run_files as files
-from record.run_files import write_once
+from record.run_files import write_file
 from record.schema import RECORD_NAME, Rank, RunRecord, Window, dumps, load
 from tests.helpers.bare_record import bare_record
-from tests.helpers.launches import plan_points
+from tests.helpers.launch_plans import plan_points
 from train.config.identity import config_hash, resolved
 from train.launch.plan import curve_design
-from train.launch.plan.planned_runs import Point, Run
+from train.launch.plan.planned_runs import PlannedPoint, Run
 
 
-def curve(results: Path, *overrides: str) -> Point:
+def curve(results: Path, *overrides: str) -> PlannedPoint:
     """Return the curve of a small model on two nodes, with a budget of 100 s."""
     defaults = ["experiment=weak_scaling", "model=tiny", "nodes=2", f"results={results}", "measure.budget_s=100"]
     [result] = curve_design.design(plan_points(*defaults, *overrides, cores=2), cores=2).curves
     return result
 
 
-def add(point: Point, repeat: int, speedups: list[float], job_s: float = 30.0, status: str = "complete") -> RunRecord:
+def add(
+    point: PlannedPoint, repeat: int, speedups: list[float], job_s: float = 30.0, status: str = "complete"
+) -> RunRecord:
     """Write the record of a launch with a round of 5 s for each speedup, with and without allreduce; return it."""
     first = [{0: 1.0, 1: 2.0 / speedup, 2: 2.0 / speedup} for speedup in speedups]
     second = [{1: times[1], 2: times[2]} for times in first]
@@ -35,7 +37,7 @@ def add(point: Point, repeat: int, speedups: list[float], job_s: float = 30.0, s
         status=status,
     )
     folder, generation = files.new_run(Run(point, repeat).home, repeat)
-    write_once(folder / RECORD_NAME, dumps(replace(record, generation=generation)))
+    write_file(folder / RECORD_NAME, dumps(replace(record, generation=generation)))
     return load(folder / RECORD_NAME)
 
 

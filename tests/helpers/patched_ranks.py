@@ -46,7 +46,7 @@ def changed(function):
     return held
 """
 # The function that is called after each round and returns when rounds end.
-ROUNDS_END = "train.loop.rounds.end_s"
+ROUNDS_END = "train.loop.run_rounds.end_s"
 _COUNTED = """
 def changed(end_s):
     calls = []

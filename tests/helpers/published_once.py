@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from analysis import audit, explain, reports
+from analysis.predict import calibration
 from analysis.table import loading
 
 Shared = Callable[[str, Callable[[], Any]], Any]
@@ -59,7 +60,7 @@ def published_numbers_are_read_and_audited_once(tmp_path_factory: pytest.TempPat
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "published", read)
-        functions = ((audit, "table_findings"), (reports, "recompute"))
+        functions = ((audit, "table_findings"), (calibration, "published_curves"), (reports, "recompute"))
         for module, name in functions:
             patch.setattr(module, name, cached(getattr(module, name)))
         patch.setattr(explain, "explain", explaining_once(explain.explain))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.study import Study
-from analysis.table.runs import Notice, TabulatedRun, tabulate
-from record import clock, recorded_config, summary
+from analysis.table.record_rows import Notice, TabulatedRun, tabulate
+from record import clock, record_summary, recorded_config
 from record import rounds as in_rounds
 from record import run_files as files
 from record import schema as record
@@ -285,7 +285,7 @@ def update_derived(run: RunRecord) -> RunRecord:
     run.job_s = max(busy_s, default=run.job_s)
     for rank, rank_s in zip(run.ranks, busy_s, strict=True):
         rank.phases_s["exit"] = rank.phases_s.get("exit", 0.0) + run.job_s - rank_s
-    run.summary = summary.record_summary(run)
+    run.summary = record_summary.record_summary(run)
     return run
 
 
@@ -307,7 +307,7 @@ def save(run: RunRecord, results: Path) -> Path:
 def save_unchanged(run: RunRecord, results: Path) -> Path:
     """Write the record as the launcher does; return its path."""
     path = results / record_path(run)
-    files.write_once(path, record.dumps(run))
+    files.write_file(path, record.dumps(run))
     return path
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from record.schema import MatrixProduct
 from train import distribution
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.distribution import Distribution, Single
 from train.rank import placement
 from train.transport import connections, rendezvous, tcp_group

@@ -2,12 +2,12 @@
 
 import pandas as pd
 
-from analysis.table import schema
+from analysis.table import tidy_columns
 
 
 def row(quantity: str, value: float, ranks: int | None = None, batch: int | None = 64, **columns: object) -> dict:
     """Return the row of one number of a made-up report. `columns` replaces default values."""
-    definition = schema.quantity(quantity)
+    definition = tidy_columns.quantity(quantity)
     assert definition is not None
     return {
         "source": "published",
@@ -37,7 +37,7 @@ def row(quantity: str, value: float, ranks: int | None = None, batch: int | None
 
 def table(*rows: dict) -> pd.DataFrame:
     """Return the rows as a checked tidy table."""
-    return schema.check(pd.DataFrame(rows, dtype=object), "made up")
+    return tidy_columns.check(pd.DataFrame(rows, dtype=object), "made up")
 
 
 def curve(quantity: str, values: dict[int, float], **columns: object) -> list[dict]:

@@ -34,7 +34,7 @@ def test_fields_that_are_added_are_on_disk_at_once(tmp_path):
     part.add(epochs=[EPOCH], losses=[1.0], environment=Environment([], {}, [], None, None, None, None, None, None, {}))
     part.add(samples=[(1.0, 0.5, 9, None, None)])
     part.add(samples=[(2.0, 1.5, 9, None, None)], failure=Failure("lost a peer", consequence=True))
-    [loaded] = parts.read_parts(tmp_path)
+    [loaded] = parts.read_parts(tmp_path).values()
     assert loaded == part.part
     assert loaded.phases_s == {"start": 0.5, "import": 1.0, "timed": 4.0}
     assert (loaded.losses, loaded.epochs, loaded.step_times_s) == ([2.0, 1.0], [EPOCH], [2.0, 2.0])
@@ -51,7 +51,7 @@ def test_the_process_of_a_rank_that_wrote_last_counts(tmp_path):
     def counted(lost_wrote_at, survivor_wrote_at):
         for rank, pid, at in ((1, 1, lost_wrote_at), (2, 3, survivor_wrote_at)):  # the ranks when they began
             os.utime(protocol.part_path(tmp_path, rank, "n1", pid), (at, at))
-        return [part.gpu for part in parts.read_parts(tmp_path)]
+        return [part.gpu for part in parts.read_parts(tmp_path).values()]
 
     assert counted(100.0, 200.0) == ["survivor"]
     assert counted(300.0, 200.0) == ["lost"]
@@ -65,7 +65,7 @@ def test_without_a_folder_nothing_is_written_until_there_is_one(tmp_path):
     assert list(tmp_path.iterdir()) == []
     part.append_to(protocol.part_path(tmp_path, 3, "n2", 7))
     part.add(notes=["after"])
-    assert parts.read_parts(tmp_path) == [RankPart(rank=3, notes=["before", "after"])]
+    assert [*parts.read_parts(tmp_path).values()] == [RankPart(rank=3, notes=["before", "after"])]
 
 
 def test_a_line_of_another_type_is_the_failure_of_its_rank_which_keeps_what_it_measured_before(tmp_path):
@@ -73,7 +73,7 @@ def test_a_line_of_another_type_is_the_failure_of_its_rank_which_keeps_what_it_m
     with protocol.part_path(tmp_path, 3, "host", 7).open("a") as file:
         file.write('{"step_times_s": "0.4"}\n')
     part.add(losses=[0.4], finished=True)
-    (damaged,) = parts.read_parts(tmp_path)
+    (damaged,) = parts.read_parts(tmp_path).values()
     assert (damaged.losses, damaged.finished, damaged.failure.rank) == ([0.5], False, 3)
     assert damaged.failure.reason.startswith(
         "the file of the rank is damaged: Expected `array`, got `str` - at `$.step"
@@ -86,7 +86,8 @@ def test_values_that_json_or_a_part_cannot_have_are_refused_and_change_nothing(t
         part.add(losses=[float("nan")])
     with pytest.raises(TypeError, match="speed: no field of a RankPart"):
         part.add(speed=1.0)
-    assert part.part.losses == parts.read_parts(tmp_path)[0].losses == []
+    [written] = parts.read_parts(tmp_path).values()
+    assert part.part.losses == written.losses == []
 
 
 def part(rank: int, timed_s: float, **changes) -> RankPart:

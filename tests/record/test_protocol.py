@@ -43,4 +43,4 @@ def test_a_file_with_nearly_the_name_of_a_part_is_none(tmp_path, name):
     (tmp_path / name).write_text("{}\n")
     PartWriter(protocol.part_path(tmp_path, 0, "vm", 11190), rank=0, losses=[1.0])
     assert protocol.part_paths(tmp_path) == [tmp_path / "rank-0.vm.11190.jsonl"]
-    assert [part.losses for part in parts.read_parts(tmp_path)] == [[1.0]]
+    assert [part.losses for part in parts.read_parts(tmp_path).values()] == [[1.0]]

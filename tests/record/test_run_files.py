@@ -1,6 +1,7 @@
 import errno
 import os
 import stat
+from functools import partial
 
 import pytest
 
@@ -43,13 +44,13 @@ def test_a_record_is_read_once_in_a_process(tmp_path, monkeypatch):
 def test_only_a_folder_with_the_exact_name_of_a_run_is_one(tmp_path):
     point = tmp_path / "e/p/0123abcd"
     for name in ("r0", "r0.2", "r12", "r0 (copy)", "r00", "r0.1", "r1.02", "r\u0663", "r", "R1", "r1~", "r1.2.3"):
-        files.write_once(point / name / RECORD_NAME, b"{}")
+        files.write_file(point / name / RECORD_NAME, b"{}")
     (point / "r3").write_text("")
     assert files.runs(point) == {0: [point / "r0", point / "r0.2"], 12: [point / "r12"]}
     assert [path.parent.name for path in schema.find(tmp_path)] == ["r0", "r0.2", "r12"]
 
 
-WRITERS = [files.write_whole, files.write_once]
+WRITERS = [partial(files.write_file, replace=True), files.write_file]
 
 
 def refuse(monkeypatch, call: str, number: int) -> None:
@@ -67,13 +68,13 @@ def test_a_file_system_that_lacks_a_call_loses_nothing(tmp_path, monkeypatch, wr
     refuse(monkeypatch, call, number)
     write(path, b"first")
     assert path.read_bytes() == b"first"
-    if write is files.write_once:
+    if write is files.write_file:
         with pytest.raises(FileExistsError, match="ever replaced") as raised:
             write(path, b"second")
         assert raised.value.filename == str(path)
     else:
         write(path, b"second")
-    assert path.read_bytes() == (b"first" if write is files.write_once else b"second")
+    assert path.read_bytes() == (b"first" if write is files.write_file else b"second")
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -85,7 +86,7 @@ def test_a_file_that_cannot_be_written_leaves_none_and_the_one_before(tmp_path, 
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     for call in calls:
         refuse(monkeypatch, call, number)
-    for path in (tmp_path / "new", tmp_path / "old") if write is files.write_whole else (tmp_path / "new",):
+    for path in (tmp_path / "new",) if write is files.write_file else (tmp_path / "new", tmp_path / "old"):
         with pytest.raises(OSError, match=f"{os.strerror(number)}; it was not written") as raised:
             write(path, b"text")
         assert raised.value.filename == str(path)
@@ -100,7 +101,7 @@ def test_a_name_that_nfs_gave_although_it_answered_that_it_exists_is_given(tmp_p
         raise FileExistsError(errno.EEXIST, "File exists")
 
     monkeypatch.setattr(os, "link", answered_twice)
-    files.write_once(tmp_path / "record.json", b"first")
+    files.write_file(tmp_path / "record.json", b"first")
     assert (tmp_path / "record.json").read_bytes() == b"first"
 
 

@@ -8,7 +8,7 @@ from collections import namedtuple
 import pytest
 
 from tests.helpers import ROOT
-from tests.helpers.programs import write_program
+from tests.helpers.path_programs import write_program
 
 sys.path.insert(0, str(ROOT / "requirements"))
 import compile_horovod

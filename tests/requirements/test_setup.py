@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ROOT
-from tests.helpers.programs import write_program
+from tests.helpers.path_programs import write_program
 
 pytestmark = pytest.mark.slow  # starts processes
 

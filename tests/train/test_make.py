@@ -154,7 +154,10 @@ def test_the_exit_status(monkeypatch, tmp_path, statuses, status, log):
     script = "import sys\nopen(sys.argv[1], 'a').write(sys.argv[2])\nsys.exit(int(sys.argv[2]))"
     (tmp_path / "ended.py").write_text(script)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert make.run([make.Step(("ended", f"{tmp_path}/log", str(code)), counts) for code, counts in statuses]) == status
+    assert (
+        make.run([make.MakeStep(("ended", f"{tmp_path}/log", str(code)), counts) for code, counts in statuses])
+        == status
+    )
     assert (tmp_path / "log").read_text() == log
 
 
@@ -163,7 +166,7 @@ def test_lines_for_the_end_follow_all_commands(monkeypatch, tmp_path, capfd):
     for name, text in {"measured": "open(os.environ['LAST_LINES'], 'a').write('again: ...\\n')", "drawn": ""}.items():
         (tmp_path / f"{name}.py").write_text(f"import os\nprint({name!r})\n{text}")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert make.run([make.Step(("measured",)), make.Step(("drawn",))]) == 0
+    assert make.run([make.MakeStep(("measured",)), make.MakeStep(("drawn",))]) == 0
     assert capfd.readouterr().out == "measured\ndrawn\n\nagain: ...\n"
 
 
@@ -171,7 +174,7 @@ def test_lines_for_the_end_follow_all_commands(monkeypatch, tmp_path, capfd):
 def test_sigterm_ends_the_command_and_the_target(tmp_path):
     (tmp_path / "waits.py").write_text("import sys, time\nopen(sys.argv[1], 'w').close()\ntime.sleep(600)")
     began, later = tmp_path / "began", tmp_path / "later"
-    steps = f"[make.Step(('waits', {str(began)!r})), make.Step(('waits', {str(later)!r}))]"
+    steps = f"[make.MakeStep(('waits', {str(began)!r})), make.MakeStep(('waits', {str(later)!r}))]"
     child = subprocess.Popen(
         [sys.executable, "-c", f"import sys; from train import make; sys.exit(make.run({steps}))"],
         env=os.environ | {"PYTHONPATH": f"{ROOT}:{tmp_path}"},

@@ -11,19 +11,19 @@ import pytest
 
 from analysis import TableError, audit
 from analysis.commands import audit as documents
-from analysis.commands import schema
-from analysis.compare import reference, sessions
-from analysis.compare.launches import Key, Values
+from analysis.commands import output_schema
+from analysis.compare import sessions, site_reference
+from analysis.compare.launch_values import Key, Values
 from analysis.study import Study
-from record import kit, migrations
+from record import migrations, this_kit
 from record import schema as record
 
 HERE = Path(__file__).parent
 RELEASED = tomllib.loads((HERE / "schemas.toml").read_text())
 SCHEMAS = {
     "record": (record.json_schema, migrations.OLDEST, record.SCHEMA_VERSION),
-    "reference": (reference.json_schema, reference.OLDEST, reference.VERSION),
-    "document": (schema.json_schema, documents.JSON_VERSION, documents.JSON_VERSION),  # written only
+    "reference": (site_reference.json_schema, site_reference.OLDEST, site_reference.VERSION),
+    "document": (output_schema.json_schema, documents.JSON_VERSION, documents.JSON_VERSION),  # written only
 }
 
 
@@ -49,7 +49,7 @@ def test_a_schema_that_was_released_does_not_change(kind):
         why = f"version {newest} of a {kind} is released: raise it, and write a migration (CONTRIBUTING.md)"
         assert digest(json_schema()) == released[str(newest)], why
     else:
-        changes = (kit.ROOT / "CHANGELOG.md").read_text()
+        changes = (this_kit.ROOT / "CHANGELOG.md").read_text()
         version = f'{newest} = "{digest(json_schema())}"'
         assert "\n## [Unreleased]" in changes, f"a release keeps its schema: add {version} to [{kind}] in schemas.toml"
 
@@ -79,9 +79,9 @@ def measured(version: int) -> tuple[list[sessions.Session], dict[Key, Values]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", RECORDS)
 def test_records_of_each_version_give_the_values_that_their_own_kit_computed(version):
-    now = reference.new_reference("now", *measured(version), within=0.1)
+    now = site_reference.new_reference("now", *measured(version), within=0.1)
     values = {(point.experiment, point.point, point.quantity): point.launches for point in now.points}
-    for point in reference.load(kept_reference(version)).points:
+    for point in site_reference.load(kept_reference(version)).points:
         # Rounds had their median; Hodges and Lehmann's estimate differs from it by less than their scatter.
         assert values[point.experiment, point.point, point.quantity] == pytest.approx(point.launches, rel=0.1)
     assert len(now.records) == len(record.find(HERE / "record" / str(version)))
@@ -90,7 +90,7 @@ def test_records_of_each_version_give_the_values_that_their_own_kit_computed(ver
 @pytest.mark.slow
 @pytest.mark.parametrize("version", set(RECORDS) - {4})  # no release wrote version 4: its series had other names
 def test_a_reference_of_an_older_kit_finds_its_points_again(version):
-    check = reference.check(reference.load(kept_reference(version)), measured(version)[1], 0.1)
+    check = site_reference.check(site_reference.load(kept_reference(version)), measured(version)[1], 0.1)
     assert [row.measured.n > 0 for row in check.comparisons] == [True] * 9
 
 
@@ -103,16 +103,16 @@ def test_rules_that_need_what_a_record_lacks_say_so(version):
     assert "records: they name no files" in findings["not_compared"].stated
 
 
-@pytest.mark.parametrize("version", range(reference.OLDEST, reference.VERSION))
+@pytest.mark.parametrize("version", range(site_reference.OLDEST, site_reference.VERSION))
 def test_references_of_each_version_are_read(version):
-    loaded = [reference.load(file) for file in (HERE / "reference" / str(version)).iterdir()]
+    loaded = [site_reference.load(file) for file in (HERE / "reference" / str(version)).iterdir()]
     assert {(one.version, one.kit) for one in loaded} == {(version, "")}
 
 
 def test_a_newer_version_is_refused_with_the_version_of_the_kit_that_reads_it(tmp_path):
     newer = record.SCHEMA_VERSION + 1
     text = json.dumps({"schema_version": newer, "kit_version": "9.1.0", "shape": "unknown"}).encode()
-    reads = f"version {kit.version()} of this kit reads {migrations.OLDEST} to {newer - 1}"
+    reads = f"version {this_kit.version()} of this kit reads {migrations.OLDEST} to {newer - 1}"
     with pytest.raises(record.RecordError) as error:
         record.loads(text, "r")
     assert str(error.value) == (
@@ -121,9 +121,9 @@ def test_a_newer_version_is_refused_with_the_version_of_the_kit_that_reads_it(tm
     with pytest.raises(record.RecordError, match=f"version 3 of its schema; {reads}$"):
         record.loads(b'{"schema_version": 3}', "r")
     file = tmp_path / "newer.json"
-    file.write_text(json.dumps({"version": reference.VERSION + 1, "kit": "9.1.0"}))
+    file.write_text(json.dumps({"version": site_reference.VERSION + 1, "kit": "9.1.0"}))
     with pytest.raises(TableError, match=r"read it with version 9\.1\.0 of the kit, or a newer one"):
-        reference.load(file)
+        site_reference.load(file)
 
 
 def test_a_file_that_only_claims_an_older_version_is_named():

@@ -29,10 +29,10 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from record.recorded_config import ASYNCHRONOUS
-from train.config import quoted, schema
+from train.config import quoted
 from train.config.checks import ConfigError
 from train.config.identity import rebuild
-from train.config.schema import ExperimentConfig, RunConfig
+from train.config.run_config import ExperimentConfig, RunConfig, is_free_text
 
 _EXPERIMENT_KEYS = tuple(item.name for item in fields(ExperimentConfig))
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -150,7 +150,7 @@ def _parsed(override: str) -> Override:
 
 def _as_text(item: Override) -> Override:
     """Return an override; in a free text, which changes no measurement, a comma is text and not a sweep."""
-    if item.value_type not in (ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP) or not schema.is_free_text(
+    if item.value_type not in (ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP) or not is_free_text(
         item.key_or_group
     ):
         return item

@@ -14,7 +14,7 @@ import msgspec
 from record import recorded_config
 from record.recorded_config import LAUNCH_PLAN, scaled_learning_rate
 from train.config.checks import ConfigError, check
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 
 
 def values(config: RunConfig) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def rebuild(recorded: Mapping[str, Any]) -> RunConfig:
     try:
         return msgspec.convert({**recorded, "launch": recorded}, RunConfig)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"the configuration does not fit train/config/schema.py here: {error}") from error
+        raise ConfigError(f"the configuration does not fit train/config/run_config.py here: {error}") from error
 
 
 def resolved(config: RunConfig) -> dict[str, Any]:

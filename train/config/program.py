@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from common import bounded_files as bounded
-from record.kit import ROOT
+from record.this_kit import ROOT
 from train.config import quoted
 from train.config.checks import Rule, allow
 

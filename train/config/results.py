@@ -69,16 +69,16 @@ def _tried(path: Path) -> bool:
     Raises OSError, whose `strerror` says what is not possible.
     """
     with _operation("write a file"):
-        files.write_once(path, b"once")
+        files.write_file(path, b"once")
     with _operation("keep a file that exists"), suppress(FileExistsError):
-        files.write_once(path, b"twice")
+        files.write_file(path, b"twice")
     with _operation("add to a file"):
         files.append(path, b" more")
     with _operation("read what was written"):
         if (content := path.read_bytes()) != b"once more":
             raise OSError(errno.EIO, f"{content!r}, not 'once more'")
     with _operation("replace a file"):
-        files.write_whole(path, b"again", mode=0o600)
+        files.write_file(path, b"again", mode=0o600, replace=True)
     return not (path.stat().st_mode & 0o077)
 
 

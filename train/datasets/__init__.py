@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from train.config.schema import RunConfig
+    from train.config.run_config import RunConfig
 
 
 class Data(Protocol):

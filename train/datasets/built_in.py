@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.input import reader
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from train.config.checks import ConfigError, listed
-from train.config.schema import RunConfig
-from train.input import files, reader
+from train.config.run_config import RunConfig
+from train.input import image_files, reader
 
 _NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _CLASSES = len(_NAMES)
@@ -97,7 +97,7 @@ def find_cifar10(config: RunConfig) -> reader.Parts:
     def is_root(folder: Path) -> bool:
         return any((folder / (name + suffix)).is_file() for name in _TRAINING for suffix in ("", _BINARY))
 
-    folder = files.root(config, is_root, "data_batch_1 to data_batch_5 and test_batch, or the same with .bin")
+    folder = image_files.root(config, is_root, "data_batch_1 to data_batch_5 and test_batch, or the same with .bin")
     if config.dataset.classes != _CLASSES:
         raise ConfigError(f"dataset.classes={config.dataset.classes}: CIFAR-10 has {_CLASSES}")
     training, training_labels = _part(config, folder, _TRAINING)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from train.config.checks import ConfigError
-from train.config.schema import RunConfig
-from train.input import files, reader
+from train.config.run_config import RunConfig
+from train.input import image_files, reader
 
 _FRUIT = {"train": 10_901, "test": 2_698}
 
@@ -26,12 +26,12 @@ def find_caltech256(config: RunConfig) -> reader.Parts:
     def is_root(folder: Path) -> bool:
         return any(_is_class(entry.name) and entry.is_dir() for entry in folder.iterdir())
 
-    root = files.root(config, is_root, "one folder a class, 001.ak47 to 257.clutter")
-    classes = files.class_names(root, _is_class)
-    files.check_classes(config, root, classes)
-    images = files.list_images(config, root, classes)
+    root = image_files.root(config, is_root, "one folder a class, 001.ak47 to 257.clutter")
+    classes = image_files.class_names(root, _is_class)
+    image_files.check_classes(config, root, classes)
+    images = image_files.list_images(config, root, classes)
     # Damaged images are left out after the split, so that they do not change the validation samples.
-    training, validation = files.split_parts(config, images)
+    training, validation = image_files.split_parts(config, images)
     per_class = np.bincount(images.labels, minlength=len(classes))
     facts = [
         reader.Fact("images", len(images.names), 30_607),
@@ -51,16 +51,16 @@ def find_fruit(config: RunConfig) -> reader.Parts:
     def is_root(folder: Path) -> bool:
         return all((folder / name).is_dir() for name in _FRUIT)
 
-    root = files.root(config, is_root, "the folders train and test, each with one folder a class")
-    classes = files.class_names(root / "train")
-    if unpaired := set(classes) ^ set(files.class_names(root / "test")):
+    root = image_files.root(config, is_root, "the folders train and test, each with one folder a class")
+    classes = image_files.class_names(root / "train")
+    if unpaired := set(classes) ^ set(image_files.class_names(root / "test")):
         raise ConfigError(
             f"{root}: train and test must have the same class folders; only one has {', '.join(sorted(unpaired))}"
         )
-    files.check_classes(config, root / "train", classes)
-    listed = {name: files.list_images(config, root / name, classes) for name in _FRUIT}
-    training = files.part(config, listed["train"], training=True)
-    validation = files.part(config, listed["test"], training=False)
+    image_files.check_classes(config, root / "train", classes)
+    listed = {name: image_files.list_images(config, root / name, classes) for name in _FRUIT}
+    training = image_files.part(config, listed["train"], training=True)
+    validation = image_files.part(config, listed["test"], training=False)
     facts = [
         reader.Fact("training images", len(listed["train"].names), _FRUIT["train"]),
         reader.Fact("test images", len(listed["test"].names), _FRUIT["test"]),

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from train.config.checks import ConfigError, listed
-from train.config.schema import RunConfig
-from train.input import files, image_ops, reader
+from train.config.run_config import RunConfig
+from train.input import image_files, image_ops, reader
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -201,7 +201,7 @@ def find_imagenet(config: RunConfig) -> reader.Parts:
     def is_root(folder: Path) -> bool:
         return bool(_shards(folder, "train"))
 
-    root = files.root(
+    root = image_files.root(
         config, is_root, "TFRecord files train-00000-of-01024 and so on, validation-00000-of-00128 and so on"
     )
     facts, parts = [], {}

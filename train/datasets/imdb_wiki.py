@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from train.config.checks import ConfigError
-from train.config.schema import RunConfig
-from train.input import files, reader
+from train.config.run_config import RunConfig
+from train.input import image_files, reader
 
 _PUBLISHED = {"imdb": 460_723, "wiki": 62_328}
 _OLDEST = 100
@@ -67,7 +67,7 @@ def read_table(path: Path) -> Table:
     return Table(*columns)
 
 
-def _images(config: RunConfig, path: Path, table: Table) -> files.Images:
+def _images(config: RunConfig, path: Path, table: Table) -> image_files.Images:
     """Return the images with one face and a possible age, with a note on those that are left out."""
     age = ages(table.dob, table.photo_taken)
     no_face = ~np.isfinite(table.face_score.astype(np.float64))
@@ -81,7 +81,7 @@ def _images(config: RunConfig, path: Path, table: Table) -> files.Images:
     home = Path(config.dataset.data_dir or "").expanduser()
     inside = os.path.relpath(path.parent, home)
     names = [os.path.normpath(f"{inside}/{name}") for name in table.full_path[usable]]
-    return files.Images(home, names, age[usable], (note,))
+    return image_files.Images(home, names, age[usable], (note,))
 
 
 def _table_paths(config: RunConfig) -> dict[str, Path | None]:
@@ -90,7 +90,7 @@ def _table_paths(config: RunConfig) -> dict[str, Path | None]:
     def is_root(folder: Path) -> bool:
         return any((folder / f"{name}.mat").is_file() for name in _PUBLISHED)
 
-    homes = files.roots(config, is_root, "imdb_crop with imdb.mat, or wiki_crop with wiki.mat, or both")
+    homes = image_files.roots(config, is_root, "imdb_crop with imdb.mat, or wiki_crop with wiki.mat, or both")
     homes.sort(key=lambda home: not home.name.endswith("_crop"))  # the uncropped images come with the same table
     return {
         name: next((home / f"{name}.mat" for home in homes if (home / f"{name}.mat").is_file()), None)
@@ -112,13 +112,13 @@ def find_imdb_wiki(config: RunConfig) -> reader.Parts:
             notes += sets[-1].notes
         else:
             notes.append(f"{name}.mat is not there: without its images")
-    images = files.Images(
+    images = image_files.Images(
         sets[0].folder,
         [name for images in sets for name in images.names],
         np.concatenate([images.labels for images in sets]),
     )
     facts.append(reader.Fact("images kept", len(images.names)))
-    return reader.Parts(*files.split_parts(config, images), facts, notes)
+    return reader.Parts(*image_files.split_parts(config, images), facts, notes)
 
 
 DATASETS = {"imdb_wiki": reader.opener(find_imdb_wiki)}

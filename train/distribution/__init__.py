@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from record import protocol
 from train.config.distribution_config import FUSION_THRESHOLD_BYTES
 from train.config.distribution_config import DistributionConfig as Settings
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.rank import placement
 from train.transport import rendezvous
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret

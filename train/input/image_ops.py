@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.config.training_config import AugmentationConfig
 
 if TYPE_CHECKING:

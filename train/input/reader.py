@@ -11,7 +11,7 @@ import numpy as np
 
 from common import affinity
 from train.config.checks import ConfigError
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.input import image_ops
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from rich.markup import escape
 from common import bounded_files as bounded
 from record import run_files as files
 from train.config.checks import ConfigError
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.launch.launchers.base import RUNNING, BatchJob, BatchLauncher, QueuedJob, clock
 from train.launch.plan.make_plan import Options
 from train.launch.plan.planned_runs import Durations, Run, estimate, remaining
@@ -207,5 +207,5 @@ def _submit_one(planned_job: PlannedJob, launcher: BatchLauncher) -> str:
     for run in planned_job.runs:
         repeats.setdefault(str(run.home), []).append(run.repeat)
     submission = Submission(job_id, job.nodes, repeats)
-    files.write_whole(job.folder / f"{job_id}.json", msgspec.json.encode(submission))
+    files.write_file(job.folder / f"{job_id}.json", msgspec.json.encode(submission), replace=True)
     return job_id

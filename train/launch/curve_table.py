@@ -8,12 +8,12 @@ from record import intervals, rounds
 from record.disturbance import run_selection
 from record.recorded_config import RoundArm
 from train.launch.plan.launch_results import CurveState
-from train.launch.plan.planned_runs import Point
+from train.launch.plan.planned_runs import PlannedPoint
 
 _MOST_RATES = 4  # that fit on 80 columns
 
 
-def over_nodes(point: Point) -> list[RoundArm]:
+def over_nodes(point: PlannedPoint) -> list[RoundArm]:
     """Return the arms of a curve over nodes, from the fewest nodes; empty for any other point."""
     arms = [arm for arm in point.config.launch.rounds if arm.role in ("base", "point")]
     nodes = [arm.nodes for arm in arms]
@@ -44,7 +44,7 @@ def result_line(curve: CurveState) -> str:
     return f"{curve.point.config.model.name}: {', '.join(texts)}; speedup {_speedup(curve) or 'not known yet'}"
 
 
-def _shown(point: Point) -> list[RoundArm]:
+def _shown(point: PlannedPoint) -> list[RoundArm]:
     """Return the arms whose rates have a column."""
     arms = over_nodes(point)
     return arms if len(arms) <= _MOST_RATES else [arms[0], arms[-1]]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from common import affinity
 from record import protocol
-from record.kit import ROOT
 from record.schema import NodeQuota
+from record.this_kit import ROOT
 from train.config import identity
 from train.config.machine_config import ContainerConfig
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.rank import environment, placement, process
 
 OPEN_MPI, MPICH = "openmpi", "mpich"  # implementations of mpirun

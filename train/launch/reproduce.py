@@ -28,7 +28,7 @@ from train.config import compose
 from train.config.checks import ConfigError, reported
 from train.config.compose import load
 from train.config.results import check_results
-from train.config.schema import Reproduced
+from train.config.run_config import Reproduced
 from train.launch import execute
 from train.launch.launchers.base import BatchLauncher, Machine
 from train.launch.plan import point_checks

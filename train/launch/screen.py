@@ -25,7 +25,7 @@ from record.schema import RunRecord
 from train.config import program
 from train.launch import curve_table
 from train.launch.plan import program_launches
-from train.launch.plan.planned_runs import Point, Run
+from train.launch.plan.planned_runs import PlannedPoint, Run
 from train.launch.plan.queue import Queue
 from train.launch.supervise.one_run import Watch
 
@@ -55,7 +55,7 @@ class Terminal(Console):
             yield segment if segment.control else segment._replace(text=escaped(segment.text))
 
 
-def show_points(points: Sequence[Point], console: Console) -> None:
+def show_points(points: Sequence[PlannedPoint], console: Console) -> None:
     """Print a table of the points. On a narrow terminal names and headings are folded."""
     heads = ("point", "ranks", "cores a node", "threads a rank", "batch a rank", "global batch", "steps")
     cells = [(point.name, *_cells(point)) for point in points]
@@ -79,7 +79,7 @@ def show_points(points: Sequence[Point], console: Console) -> None:
         show_lines("", [name], console)
 
 
-def curve_plan_lines(points: Sequence[Point]) -> list[str]:
+def curve_plan_lines(points: Sequence[PlannedPoint]) -> list[str]:
     """Return what is measured, as three lines, if all points are curves over nodes; else nothing."""
     if not all(curve_table.over_nodes(point) for point in points):
         return []
@@ -94,7 +94,7 @@ def curve_plan_lines(points: Sequence[Point]) -> list[str]:
     ]
 
 
-def effort_line(point: Point) -> str:
+def effort_line(point: PlannedPoint) -> str:
     """Return the values that MEASURE stands for here, with the keys by which ARGS changes each."""
     measure = point.config.measure
     in_rounds = bool(point.config.launch.rounds)
@@ -106,7 +106,7 @@ def effort_line(point: Point) -> str:
     return f"MEASURE={measure.name} is {values}; ARGS changes each of them{budget}"
 
 
-def single_line(points: Sequence[Point]) -> str:
+def single_line(points: Sequence[PlannedPoint]) -> str:
     """Return the number of launches of points with separate launches."""
     launches = sum(point.config.measure.repeats for point in points)
     counts = f"{counted(len(points), 'point')}, {counted(launches, 'launch', 'launches')}"
@@ -117,7 +117,7 @@ def single_line(points: Sequence[Point]) -> str:
     return f"{counts} or more, {until} would take more than {duration(program_launches.budget_s(measure))}"
 
 
-def curve_lines(curves: Sequence[Point]) -> list[str]:
+def curve_lines(curves: Sequence[PlannedPoint]) -> list[str]:
     """Return notes on the curves that are measured in rounds."""
     measure = curves[0].config.measure
     grouped = [curve for curve in curves if curve.config.launch.rank_groups]
@@ -144,7 +144,7 @@ def counted(number: int, singular: str, plural: str = "") -> str:
     return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
 
 
-def _cells(point: Point) -> list[str]:
+def _cells(point: PlannedPoint) -> list[str]:
     config = point.config
     cores = config.system.cpu_quota_per_node or config.system.cores_per_node
     ranks, servers = config.ranks_of_job, config.distribution.server_nodes

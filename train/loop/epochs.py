@@ -188,7 +188,7 @@ def save_checkpoint(folder: Path, progress: Progress, variables: Sequence[tf.Var
     path = folder / f"epoch-{len(progress.epochs):05d}.npz"
     head = np.frombuffer(msgspec.json.encode(_Head(progress, fingerprint, _code())), np.uint8)
     arrays: dict[str, Any] = {_HEAD: head, **{str(n): variable.numpy() for n, variable in enumerate(variables)}}
-    with files.whole_file(path) as file:
+    with files.whole_file(path, replace=True) as file:
         np.savez(file, **arrays)
     for older in _newest_first(folder)[_MAX_CHECKPOINTS:]:
         older.unlink()

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.datasets import Data
 from train.distribution import Distribution
 from train.loop import step

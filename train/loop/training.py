@@ -5,10 +5,10 @@ import tf_keras
 from train import distribution
 from train.config.checks import ConfigError
 from train.datasets import DATASETS, Data
-from train.loop import roofline, step, timeline, weights
+from train.loop import rank_timeline, roofline, step, weights
 from train.loop.epochs import Progress, restore_checkpoint, save_checkpoint, train_epochs
 from train.loop.learner import Learner
-from train.loop.rounds import measure_rounds
+from train.loop.run_rounds import measure_rounds
 from train.loop.timed_steps import endless, run_steps, time_steps
 from train.loop.windows import WindowRunner
 from train.models import build, freeze_below_classifier
@@ -71,7 +71,7 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
         steps = time_steps(context, learner.train_step, learner.data)
         if context.config.distribution.timeline:
             batches = endless(learner.data)
-            timeline.record(context, steps, lambda count: run_steps(learner.train_step, batches, count))
+            rank_timeline.record(context, steps, lambda count: run_steps(learner.train_step, batches, count))
     return None
 
 

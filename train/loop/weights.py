@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from record.run_files import digest
 from train.config.checks import ConfigError
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.models import build
 from train.models.applications import PRETRAINED
 

@@ -17,12 +17,12 @@ import tensorflow as tf
 
 from record.recorded_config import RoundArm
 from record.schema import CoreUse, Window
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.datasets import DATASETS, Data
 from train.distribution import Distribution, Single
 from train.loop import roofline
 from train.loop.learner import Learner
-from train.loop.rounds import ArmSet, Length
+from train.loop.run_rounds import ArmSet, Length
 from train.loop.step import ExchangeStep, TrainStep, make_exchange_step, make_train_steps, synchronize_devices
 from train.loop.timed_steps import Batches, Steps, endless, run_steps
 from train.rank import counters, placement

@@ -1,10 +1,10 @@
 """A user's own program: started once for all ranks of a point, and recorded with the rate that it prints."""
 
-from record.kit import ROOT
 from record.recorded_config import has_batch
+from record.this_kit import ROOT
 from train.config.printed import Reading
 from train.config.program import host_slots
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 
 _SEED_STEP = 1000  # seeds for each seed of the experiment, so that launches with different ones share none
 

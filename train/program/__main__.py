@@ -25,7 +25,7 @@ from record.parts import PartWriter
 from record.schema import Failure, Host, ProgramFacts
 from train.config.printed import RateError, printed_rate
 from train.config.program import filled
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.program import placeholder_values, program_facts, reading
 from train.program.child import Child
 from train.rank import environment, placement

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from common import affinity
+from record.record_summary import known_mean
 from record.schema import CoreUse
-from record.summary import known_mean
 from train.rank import gpus, placement
 
 POWER = Path("/sys/class/powercap")

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from common import affinity
-from record import kit, protocol
+from record import protocol, this_kit
 from record.schema import Environment, Host
 from train.config.checks import ConfigError
 from train.rank import gpus as nvidia
@@ -129,7 +129,7 @@ def git_state() -> tuple[str | None, bool | None]:
     """
     if commit := os.environ.get(protocol.GIT_COMMIT):
         return commit, {"0": False, "1": True}.get(os.environ.get(protocol.GIT_DIRTY, ""))
-    return kit.commit()
+    return this_kit.commit()
 
 
 def collect(hosts: list[Host], with_horovod: bool = True) -> Environment:
@@ -145,7 +145,7 @@ def collect(hosts: list[Host], with_horovod: bool = True) -> Environment:
         mpi=library.version if library else None,
         mpi_library=str(library.path) if library else None,
         nccl=installed.get("nvidia-nccl-cu12"),
-        image=os.environ.get(protocol.IMAGE) or os.environ.get("SINGULARITY_CONTAINER") or kit.image(),
+        image=os.environ.get(protocol.IMAGE) or os.environ.get("SINGULARITY_CONTAINER") or this_kit.image(),
         image_digest=f"sha256:{digest.removeprefix('sha256:')}" if digest else None,
         git_commit=commit,
         git_dirty=dirty,

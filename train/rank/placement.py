@@ -11,7 +11,7 @@ import psutil
 
 from common import affinity
 from record import protocol
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 
 # How each launcher tells a process its number on its host. Horovod's variable comes first.
 LOCAL_RANK_VARIABLES = (

@@ -11,7 +11,7 @@ from record import run_files as files
 from record.recorded_config import flat
 from record.schema import Host
 from train.config.checks import ConfigError, listed
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.rank import host as machine
 from train.rank.host import hosts_by_text
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import psutil
 
-from record.summary import Sample
+from record.record_summary import Sample
 from train.rank import gpus, process
 
 KILL_TIMEOUT_S = 5.0  # for the end of a process that was killed

@@ -17,7 +17,7 @@ import numpy as np
 from common import affinity
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.datasets import DATASETS
 from train.input import reader
 from train.tools import tensorflow_main

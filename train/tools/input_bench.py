@@ -26,7 +26,7 @@ from common import affinity
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import resolved
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.rank import placement
 from train.tools import tensorflow_main
 
@@ -268,7 +268,7 @@ def _one_core(overrides: list[str]) -> RunConfig:
 
 def _write(rates: Rates, config: RunConfig) -> Path:
     """Return the path of the JSON file that holds the rates and how they were measured."""
-    from record.run_files import write_once
+    from record.run_files import write_file
     from train.rank import environment
 
     path = Path(config.results) / "input_bench" / f"{config.dataset.name}-{config.model.name}-{config.device}.json"
@@ -279,7 +279,7 @@ def _write(rates: Rates, config: RunConfig) -> Path:
         "host": asdict(environment.host([0])),
         "measured_at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
-    write_once(path, json.dumps(content, indent=1).encode())
+    write_file(path, json.dumps(content, indent=1).encode())
     return path
 
 

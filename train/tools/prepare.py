@@ -8,7 +8,7 @@ Prints a description of the input. The exit status is 0, or 2 if the ranks would
 """
 
 from train.config.compose import load
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.datasets import DATASETS
 from train.input.reader import Reader
 from train.loop import weights

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 
 from common.programs import finished
-from record.kit import ROOT, version
+from record.this_kit import ROOT, version
 from train.config.checks import ConfigError, reported
 
 NEEDED = (".git_archival.txt", "LICENSE", "uv.lock", "CITATION.cff", "codemeta.json", "README.md", "ARTIFACT.md")

@@ -18,12 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from record import kit, protocol
+from record import protocol, this_kit
 from record.parts import RankPart
 from record.progress import Follower, launched_at
 from record.schema import RECORD_NAME, RunRecord, find, load
 from train.config.identity import rebuild, resolved
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.config.tracking_config import TrackingConfig
 from train.tracking import wandb_runs
 
@@ -117,7 +117,7 @@ def _run_name(folder: Path, config: RunConfig) -> wandb_runs.RunName:
         host=socket.gethostname(),
         tags=tuple(config.tracking.tags),
         notes=config.tracking.notes or "",
-        commit=kit.commit()[0],
+        commit=this_kit.commit()[0],
     )
 
 

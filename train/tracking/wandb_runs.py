@@ -20,8 +20,8 @@ from common import bounded_files as bounded
 from record import intervals, rounds
 from record import run_files as files
 from record.disturbance import run_selection
+from record.record_summary import HasUsage, usage_by_second
 from record.schema import PHASES, Epoch, RunRecord
-from record.summary import HasUsage, usage_by_second
 from train import predictions
 from train.config.tracking_config import TrackingConfig
 
@@ -145,7 +145,7 @@ def complete(wandb: Any, run: Any, record: RunRecord, path: Path, rows: Sequence
         run.log_artifact(artifact)
     finally:
         run.finish(exit_code=0 if record.status == "complete" else 1)
-    files.write_whole(path.with_name(MARKER_NAME), run.id.encode())
+    files.write_file(path.with_name(MARKER_NAME), run.id.encode(), replace=True)
 
 
 def _log_predictions(wandb: Any, run: Any, folder: Path, record: RunRecord) -> None:
@@ -294,7 +294,9 @@ def _kept_id(path: Path) -> str:
 def begin_live(run_folder: Path) -> str:
     """Return the ID of the run of a launch that begins now, kept beside it. Raises OSError."""
     name = uuid.uuid4().hex[:16]
-    files.write_whole(run_folder / LIVE_NAME, name.encode())  # whole, and first: this process may be killed at any time
+    files.write_file(
+        run_folder / LIVE_NAME, name.encode(), replace=True
+    )  # whole, and first: this process may be killed at any time
     return name
 
 

@@ -39,7 +39,7 @@ _written_files: list[Path] = []
 
 def write_file(path: Path, text: str) -> None:
     """Write a file for the other ranks, which other users cannot read. Raises OSError."""
-    files.write_whole(path, text.encode(), mode=0o600)
+    files.write_file(path, text.encode(), mode=0o600, replace=True)
 
 
 def wait_for_file(path: Path, hint: str) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis import explain, labels, metrics, speedups
-from analysis.explain import runs
+from analysis.explain import wall_time_runs
 from analysis.figures import FigureData, FigureEntry, plots
 from analysis.figures.plots import DrawnLine
 
@@ -88,7 +88,7 @@ def _at(gpus: pd.Series, values: pd.Series, template: DrawnLine) -> DrawnLine:
 
 def _explained(points: FigureData) -> Figure:
     fig, (top, bottom) = plots.canvas(2, 1, height_mm=120)
-    table, _ = runs.points(points.published, "report 000")
+    table, _ = wall_time_runs.points(points.published, "report 000")
     costs, shares = list[DrawnLine](), list[DrawnLine]()
     for model in _MODELS:
         explained = explain.explain(table[table["model"] == model], model)

@@ -49,7 +49,7 @@ def test_scrubbed_files_are_those_that_name_nobody_and_records_have_their_digest
     result = archive.collect(tmp_path / "from", scrubbed=True)
     assert names(result) == FILES
     for relative, content in (result.records | result.attachments).items():
-        files.write_once(tmp_path / "to" / relative, content)
+        files.write_file(tmp_path / "to" / relative, content)
     [copy] = find_launches(Study(tmp_path / "to").records)
     assert len(load(copy).ranks) == 2
     content = gzip.compress(b'{"began_at": 1.0, "operations": [["worker on host1", "Conv2D", 10.0, 300.0]]}')

@@ -2,9 +2,10 @@ import random
 
 import pytest
 
+from analysis.audit.audited_table import AuditedTable
 from analysis.audit.machine import emulated_nodes_disturbed
 from record.schema import CoreUse, HostState, MatrixProduct, Operations, Transfer
-from tests.helpers.findings import check, record_findings
+from tests.helpers.rule_findings import check, record_findings
 from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, make_record, make_rounds
 
 
@@ -86,7 +87,7 @@ def test_controls_of_emulated_nodes(results, points, controls, expected):
         results.add(nodes=nodes, step_s=0.7, **QUOTA)
     for nodes, step_s in controls.items():
         results.add(nodes=nodes, step_s=step_s, **QUOTA, **NO_ALLREDUCE)
-    check(list(emulated_nodes_disturbed(results.table())), expected)
+    check(list(emulated_nodes_disturbed(AuditedTable(results.table()))), expected)
 
 
 @pytest.mark.parametrize(("rows", "alleged"), [(1000, False), (100, True)])

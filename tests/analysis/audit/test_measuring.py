@@ -1,6 +1,6 @@
 import pytest
 
-from tests.helpers.findings import check, row_findings
+from tests.helpers.rule_findings import check, row_findings
 from tests.helpers.tidy_rows import curve, row
 
 

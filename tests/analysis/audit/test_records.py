@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.audit.findings import RECORD_RULES
-from tests.helpers.findings import check, record_findings
+from tests.helpers.rule_findings import check, record_findings
 from tests.helpers.run_records import make_record, make_rounds, update_derived
 
 

@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from analysis.audit.stated import logged_throughput
-from tests.helpers.findings import check, row_findings
+from tests.helpers.rule_findings import check, row_findings
 from tests.helpers.tidy_rows import curve, row
 
 RATES = curve("images_per_s", {1: 44.4, 8: 312.17})

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.helpers.findings import check, row_findings
+from tests.helpers.rule_findings import check, row_findings
 from tests.helpers.tidy_rows import curve, row
 
 STEPS = {2: 320, 4: 160, 8: 80, 16: 40, 32: 20}

@@ -4,7 +4,7 @@ import jsonschema
 import pytest
 
 from analysis.__main__ import main
-from analysis.commands import schema
+from analysis.commands import output_schema
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def json_output(command):
     def run(name, *arguments, status=0):
         output = command(name, *arguments, "--format", "json", status=status)
         document = json.loads(output.out, parse_constant=pytest.fail)
-        kind = {**schema.json_schema(), "$ref": f"#/$defs/{name.replace('-', '_')}"}
+        kind = {**output_schema.json_schema(), "$ref": f"#/$defs/{name.replace('-', '_')}"}
         errors = jsonschema.Draft202012Validator(kind).iter_errors(document)
         assert not [f"{error.json_path}: {error.message}" for error in errors]
         return document

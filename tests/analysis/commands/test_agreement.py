@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from analysis import audit, claims, reports
+from analysis import audit, judged_claims, reports
 from analysis.audit.findings import point_location
 from analysis.study import Study
 from tests.helpers.studies import curve_in_rounds
@@ -68,7 +68,7 @@ def test_a_claim_about_a_stated_number_has_the_numbers_and_the_verdict_of_its_li
         follows = "" if math.isnan(line.computed.value) else f"{line.computed} follows, "
         text = f"{line.row['value']:.4g} stated, {follows}{line.formula}"
         lines.setdefault(report, set()).add((text, VERDICTS[line.verdict.outcome]))
-    stated = [claim for claim in claims.read_claims() if claim.rule.startswith("stated: ")]
+    stated = [claim for claim in judged_claims.read_claims() if claim.rule.startswith("stated: ")]
     assert len(stated) == 26
     for claim in stated:
         if claim.evidence.startswith("no derived number"):

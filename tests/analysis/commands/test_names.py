@@ -12,7 +12,7 @@ import pytest
 from tests.helpers import ROOT
 from tests.helpers.composition_cache import cache_compositions  # noqa: F401  a reproduction composes each experiment
 from tests.helpers.drawn_figures import draw_quickly
-from tests.helpers.programs import write_program
+from tests.helpers.path_programs import write_program
 from tests.helpers.run_records import make_record, save
 from tests.helpers.targets import run_target
 

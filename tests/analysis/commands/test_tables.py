@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from analysis import PUBLISHED
-from analysis.user_table import table
+from analysis.user_table import table_contract
 
 
 @pytest.mark.slow
@@ -21,7 +21,7 @@ def test_it_shows_how_a_table_was_read_and_writes_it(command, tmp_path):
     output = command("table", path, "--out", out).out
     assert "'Throughput (img/s)' -> images_per_s, of the whole job, img/s (it grows with the ranks)" in output
     assert f"note: {path}, line 4, column 'Throughput (img/s)': 'OOM' is not a number" in output
-    again = table.read(out).runs
+    again = table_contract.read_table(out).runs
     assert again["images_per_s"].tolist() == [1234.5, 2345.5]
     assert again["speedup"].tolist() == [1, 1.9]
 
@@ -35,4 +35,4 @@ def test_a_tidy_table_is_shown_as_it_is(command, tmp_path):
 def test_the_width_of_a_terminal_is_no_header(tmp_path, width):
     path = tmp_path / "t.csv"
     path.write_text(TEXT)
-    assert len(table.read(path, width).runs) == 2
+    assert len(table_contract.read_table(path, width).runs) == 2

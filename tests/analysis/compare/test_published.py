@@ -5,8 +5,9 @@ import pytest
 
 from analysis import TableError
 from analysis.audit import machine
+from analysis.audit.audited_table import AuditedTable
 from analysis.compare import over, published
-from analysis.compare.curves import published_curves
+from analysis.compare.comparable_curves import published_curves
 from analysis.stats import between, exact
 from analysis.stats.verdict import leaning, ratio_verdict
 from analysis.study import Study
@@ -171,7 +172,7 @@ def test_a_point_whose_control_is_disturbed_is_named_and_not_judged(results, con
         verdict == "not decidable"
     )
     # The audit names the same points.
-    assert bool(list(machine.emulated_nodes_disturbed(results.table()))) is (verdict == "not decidable")
+    assert bool(list(machine.emulated_nodes_disturbed(AuditedTable(results.table())))) is (verdict == "not decidable")
 
 
 @pytest.mark.slow

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.diagnose.diagnosis_text import sentences
 from analysis.diagnose.paired_windows import ArmKey, LaunchWindows, PairedWindows
 from analysis.diagnose.split import largest_loss, slowest_rank, splits
-from analysis.diagnose.text import sentences
 from tests.helpers.diagnosis_curves import CONTROL, ONE_NODE, TWO_NODES, arm, arm_times, curve, noisy, paired_windows
 
 

@@ -1,9 +1,9 @@
 import pytest
 
 from analysis import TableError
-from analysis.claims import Claim, JudgedClaim
 from analysis.evaluation import Evaluation, StatedVerdict, StepResult, claim_rows, read_contents
-from analysis.experiments.summary import SummaryPoint
+from analysis.experiments.summary_points import SummaryPoint
+from analysis.judged_claims import Claim, JudgedClaim
 from tests.helpers import ROOT
 
 

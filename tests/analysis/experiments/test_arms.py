@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from analysis.experiments import arms, summary
+from analysis.experiments import arms, summary_points
 from tests.helpers.drawn_figures import draw, lines
 from tests.helpers.run_records import Arm, make_rounds, save
 from tests.helpers.studies import strategies
@@ -18,7 +18,7 @@ def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_
     # ideal of two, 40, they reach 0.8, 0.571 and 0.667. The machine drifts, and all arms of a repeat with it.
     strategies(results.folder, servers=1)
     table = results.table()
-    numbers = {point.runs["arm"].iloc[0]: point.numbers for point in summary.points(table)}
+    numbers = {point.runs["arm"].iloc[0]: point.numbers for point in summary_points.points(table)}
     ratio = numbers["mwms"]["ratio_to_base"]
     assert (ratio.value, ratio.low, ratio.high, ratio.n) == pytest.approx((5 / 7, 5 / 7, 5 / 7, 6))
     assert not {"ratio_to_base"} & {*numbers["horovod"], *numbers["one-rank-alone"]}
@@ -43,7 +43,7 @@ def test_the_ratio_of_arms_in_rounds_is_that_of_typical_rates(results):
         arm |= {"arm": name, "swept": {"model": "resnet50"}}
     save(record, results.folder)
     table = results.table()
-    first, second = summary.points(table)
+    first, second = summary_points.points(table)
     assert "ratio_to_base" not in first.numbers
     result = second.numbers["ratio_to_base"]
     assert (result.value, result.low, result.high, result.n) == pytest.approx((0.9495, 0.90, 1.00, 6), abs=1e-4)

@@ -1,6 +1,6 @@
 import pytest
 
-from analysis import claims
+from analysis import judged_claims
 from analysis.experiments import equivalence
 from analysis.figures import registry
 from tests.helpers.drawn_figures import make_study
@@ -83,10 +83,10 @@ def test_the_figure_has_a_line_for_each_rank_in_each_panel(local_table):
 
 @pytest.mark.slow
 def test_the_claim_of_report_004_is_judged_by_local_records_with_two_sides(results):
-    (claim,) = [claim for claim in claims.read_claims() if claim.id == "004-averaging-loses-precision"]
+    (claim,) = [claim for claim in judged_claims.read_claims() if claim.id == "004-averaging-loses-precision"]
 
     def judged():
-        return claims.judge([claim], make_study(results.table()))[0]
+        return judged_claims.judge([claim], make_study(results.table()))[0]
 
     assert judged().verdict == "not decidable"
     assert "make equivalence" in judged().evidence

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import TableError, explain
-from analysis.explain import line, runs, text
-from tests.helpers.wall_times import curve
+from analysis.explain import explanation_text, line, wall_time_runs
+from tests.helpers.wall_time_curves import curve
 
 # vgg_19 in the table behind report 000's plots, by hand: of 101.92 s on 2 GPUs, 250 steps of 64 images at
 # 169.37 images/s take 94.47 s; 7.45 s are left. On 4, 8 and 16 GPUs 6.58, 6.89 and 6.28 s; on 32, 13.34 s.
@@ -25,7 +25,7 @@ def vgg19():
 
 
 def sentences(result):
-    return " ".join(text.sentences(result))
+    return " ".join(explanation_text.sentences(result))
 
 
 def growing(share, fixed_s=12.0, noise=0.005):
@@ -223,5 +223,5 @@ def test_the_fixed_cost_is_fitted_or_shown_by_the_phases_of_local_records(result
     # Each launch pays a broadcast of 0.4 s and a first step of 6 s, of which 0.5 s is a steady step.
     for nodes in (1, 2, 4):
         results.add(nodes=nodes, step_s=0.5)
-    (cost,) = explain.fixed_costs(runs.points(results.table(), "results")[0]).values()
+    (cost,) = explain.fixed_costs(wall_time_runs.points(results.table(), "results")[0]).values()
     assert cost.value == pytest.approx(5.9)

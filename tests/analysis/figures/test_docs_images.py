@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 from PIL import Image
 
-from analysis.figures import files, registry
+from analysis.figures import figure_files, registry
 from analysis.study import Study
-from record.kit import ROOT
+from record.this_kit import ROOT
 
 IMAGES = sorted((ROOT / "docs/images").glob("*.png"))
 OF_PUBLISHED_NUMBERS = ("000-explained",)
@@ -27,6 +27,6 @@ def test_a_picture_is_on_a_page_and_names_the_digest_of_the_code_that_drew_it(im
 @pytest.mark.parametrize("id", OF_PUBLISHED_NUMBERS)
 def test_a_picture_of_published_numbers_alone_is_as_the_code_draws_it_today(id, tmp_path):
     entry, study = registry.figures(Study().local)[id], Study()
-    files.save(id, partial(entry.draw, entry.points(study)), tmp_path, ("png",), small=True)
+    figure_files.save(id, partial(entry.draw, entry.points(study)), tmp_path, ("png",), small=True)
     drawn, shown = (Image.open(folder / f"{id}.png") for folder in (tmp_path, ROOT / "docs/images"))
     assert drawn.tobytes() == shown.tobytes()

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from analysis import speedups
-from analysis.experiments import point_bounds, summary
+from analysis.experiments import point_bounds, summary_points
 from analysis.figures import plots
 from analysis.study import Study
 from analysis.table.hardware import COMPUTE, LINK
@@ -57,12 +57,12 @@ def test_a_point_has_its_own_limits_and_reaches_shares_of_them(local):
     runs = speedups.rates(local)
     result = point_bounds(local, runs[runs["nodes"].eq(2)])
     assert result == {COMPUTE: pytest.approx(10), LINK: pytest.approx(160)}
-    one, two = summary.points(local)
+    one, two = summary_points.points(local)
     assert one.numbers["compute_limit_fraction"].value == pytest.approx(0.8)
     assert "link_limit_fraction" not in one.numbers
     assert two.numbers["compute_limit_fraction"].value == pytest.approx(0.64)
     assert two.numbers["link_limit_fraction"].value == pytest.approx(6.4 / 160)
-    assert [row["of the\nlink limit"] for row in summary.rows(local).to_dict("records")] == ["", "0.04"]
+    assert [row["of the\nlink limit"] for row in summary_points.rows(local).to_dict("records")] == ["", "0.04"]
 
 
 @pytest.mark.slow

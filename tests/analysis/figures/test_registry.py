@@ -4,14 +4,14 @@ import pytest
 from analysis.figures import (
     FigureEntry,
     FigureKind,
-    atlas,
+    atlas_figure,
     captions,
     diagnosis,
     plots,
     registry,
     scaling,
     settings,
-    training,
+    training_figures,
 )
 from analysis.study import Study
 from record.schema import Epoch
@@ -53,7 +53,7 @@ def test_each_experiment_in_the_records_has_the_figures_that_fit_it(figures):
 
 
 def test_every_text_is_that_of_a_figure_or_of_a_kind_of_figures():
-    modules = (atlas, diagnosis, scaling, settings, training)
+    modules = (atlas_figure, diagnosis, scaling, settings, training_figures)
     kinds = [kind.key for module in modules for kind in vars(module).values() if isinstance(kind, FigureKind)]
     assert sorted(captions()) == sorted([*REPORTS, *kinds])
 

@@ -6,7 +6,7 @@ import pytest
 from analysis import PUBLISHED, TableError
 from analysis.predict import Obstacle, joined, reading
 from analysis.study import Study
-from analysis.user_table import table as user_table
+from analysis.user_table import table_contract
 from tests.helpers.run_records import Arm, make_record, make_rounds, save, with_roofline
 from tests.helpers.tidy_rows import curve as curve_rows
 from tests.helpers.tidy_rows import table
@@ -15,7 +15,7 @@ from tests.helpers.tidy_rows import table
 def write_table(tmp_path, text):
     path = tmp_path / "curve.csv"
     path.write_text(text)
-    return user_table.read(path)
+    return table_contract.read_table(path)
 
 
 def read(tmp_path, text):
@@ -115,7 +115,7 @@ def test_a_page_counts_instead_of_its_copy_and_updates_distinguish_curves():
 
 def test_the_published_curves_that_cross_nodes():
     curves = reading.published(Study().published)
-    assert len(reading.file(user_table.read(PUBLISHED / "000_hacksa.csv"))) == 3  # a tidy table
+    assert len(reading.file(table_contract.read_table(PUBLISHED / "000_hacksa.csv"))) == 3  # a tidy table
     assert len(curves) == 57
     across = [curve for curve in curves if curve.name.endswith("distributed_replicated")]
     assert len(across) == 5

@@ -4,8 +4,7 @@ import matplotlib as mpl
 import pytest
 
 from analysis import TableError, proposal
-from analysis.figures import plots
-from analysis.figures import proposal as figures
+from analysis.figures import plots, proposal_figure
 from analysis.proposal import JobPlan
 from analysis.proposal.facts import BLANK
 from analysis.study import Study
@@ -111,7 +110,9 @@ def test_a_model_has_the_colour_and_the_marker_of_the_other_figures(results):
     content = new_proposal(results)
     names = {curve.name for curve in content.curves}
     with mpl.rc_context(fname=plots.STYLE):
-        lines = [line for axes in figures.draw(content).axes for line in axes.lines if line.get_label() in names]
+        lines = [
+            line for axes in proposal_figure.draw(content).axes for line in axes.lines if line.get_label() in names
+        ]
     assert {line.get_label() for line in lines} == {"ResNet50", "ResNet50, global batch 32"}
     looks = {(line.get_color(), line.get_marker()) for line in lines}
     assert looks == {(plots.colour("resnet50"), plots.local_marker("resnet50"))}

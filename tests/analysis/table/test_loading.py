@@ -1,7 +1,7 @@
 import pytest
 
 from analysis import TableError
-from analysis.table import loading, schema
+from analysis.table import loading, tidy_columns
 from record.schema import Epoch, Failure
 from tests.helpers.run_records import make_program, make_record, save, save_unchanged
 
@@ -27,7 +27,7 @@ def test_the_table_passes_its_own_check(results):
     epochs = [Epoch(1, 10, 2.0, 1.2, 0.6, 1.0, 0.7), Epoch(2, 10, 2.0, 0.4, 0.9)]
     results.add(experiment="accuracy_digits", epochs=epochs)
     results.add(nodes=2)
-    table = schema.check(results.table())
+    table = tidy_columns.check(results.table())
     accuracy = table[table.quantity == "validation_accuracy"]
     assert accuracy["epoch"].tolist() == [1]
     assert table[table.quantity == "train_accuracy"]["value"].tolist() == [0.6, 0.9]
@@ -74,7 +74,7 @@ def test_the_slowest_rank_gates_the_speed(results):
 def test_no_folder_or_an_empty_one_has_no_records(tmp_path):
     loaded = loading.local(tmp_path / "nothing")
     assert loaded.table.empty
-    assert list(loaded.table) == [*schema.LOCAL_NAMES]
+    assert list(loaded.table) == [*tidy_columns.LOCAL_NAMES]
     assert loaded.notices == []
 
 

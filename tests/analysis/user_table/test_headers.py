@@ -28,7 +28,7 @@ from analysis.user_table import headers
     ],
 )
 def test_a_whole_header_of_the_list(text, name, factor):
-    column = headers.read(text)
+    column = headers.read_header(text)
     assert (column.name, column.unit.factor) == (name, factor)
 
 
@@ -40,4 +40,4 @@ def test_a_whole_header_of_the_list(text, name, factor):
     ],
 )  # fmt: skip
 def test_a_header_that_only_contains_such_words_is_unknown(text):
-    assert headers.read(text).name == ""
+    assert headers.read_header(text).name == ""

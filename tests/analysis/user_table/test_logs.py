@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from analysis.user_table import table
+from analysis.user_table import table_contract
 from analysis.user_table.answers import Question
 from common import logs
 
@@ -69,7 +69,7 @@ def test_a_known_log(tmp_path, texts, expected):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    runs = table.read(tmp_path).runs
+    runs = table_contract.read_table(tmp_path).runs
     for name, values in expected.items():
         assert runs[name].tolist() == (values if isinstance(values[0], str) else pytest.approx(values)), name
 
@@ -83,6 +83,6 @@ def test_another_text_is_no_log(text):
 def test_ranks_that_a_log_does_not_state_are_asked_not_taken_out_of_a_name(tmp_path, text):
     (tmp_path / "np4.log").write_text(text)
     with pytest.raises(Question, match="does not state its number of ranks") as error:
-        table.read(tmp_path / "np4.log")
+        table_contract.read_table(tmp_path / "np4.log")
     assert error.value.answers == ["ranks=4"]
-    assert table.read(tmp_path / "np4.log", "ranks=8").runs["ranks"].tolist() == [8]
+    assert table_contract.read_table(tmp_path / "np4.log", "ranks=8").runs["ranks"].tolist() == [8]

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import tabulate
 
-from analysis.user_table import table
+from analysis.user_table import table_contract
 
 FRAME = pd.DataFrame({"ranks": [1, 2, 4], "images_per_s": [100.5, 190.0, 360.25]})
 PRINTED = {name: tabulate.tabulate(FRAME, "keys", tablefmt=name, showindex=False) for name in tabulate.tabulate_formats}
@@ -21,7 +21,7 @@ PRINTED |= {
 @pytest.mark.parametrize("text", PRINTED.values(), ids=PRINTED)
 def test_a_printed_table(tmp_path, text):
     (tmp_path / "t").write_text(text)
-    runs = table.read(tmp_path / "t").runs
+    runs = table_contract.read_table(tmp_path / "t").runs
     assert runs[["ranks", "images_per_s"]].to_numpy().tolist() == FRAME.to_numpy().tolist()
 
 
@@ -31,4 +31,4 @@ def test_a_printed_table(tmp_path, text):
 def test_a_text_without_a_table(tmp_path, text):
     (tmp_path / "t").write_text(text)
     with pytest.raises(ValueError, match=r"no table that is known|no column of"):
-        table.read(tmp_path / "t")
+        table_contract.read_table(tmp_path / "t")

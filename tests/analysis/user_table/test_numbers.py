@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analysis.user_table import numbers
-from analysis.user_table.numbers import Number
+from analysis.user_table.numbers import CellNumber
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_number_written_in_any_locale_is_read_back(whole, decimals, group, mar
     assume(group != mark)
     digits = f"{whole:,}".replace(",", group)
     cell = numbers.parse(digits + (mark + "7" * decimals if decimals else ""), mark)
-    assert isinstance(cell, Number)
+    assert isinstance(cell, CellNumber)
     assert math.isclose(cell.value, float(f"{whole}.{'7' * decimals}0"), rel_tol=1e-12)
     assert math.isclose(cell.half_unit, 0.5 * 10**-decimals)
 
@@ -104,4 +104,4 @@ def test_a_number_written_in_any_locale_is_read_back(whole, decimals, group, mar
 @given(st.text(max_size=12))
 def test_any_text_is_a_number_or_a_reason(text):
     for mark in ".,":
-        assert isinstance(numbers.parse(text, mark), Number | str)
+        assert isinstance(numbers.parse(text, mark), CellNumber | str)

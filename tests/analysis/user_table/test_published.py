@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from analysis import TableError
-from analysis.user_table import table
+from analysis.user_table import table_contract
 from tests.helpers import GOLDEN
 
 pytestmark = pytest.mark.slow  # reads all of them
@@ -36,7 +36,7 @@ OTHERS = {"README.md", "TRUTH.md", "adaptdl_imagenet.csv"}
 def read(name, columns):
     """The table, or None, and the answers that the reader proposes."""
     try:
-        result = table.read((GOLDEN if name.startswith("ordinary/") else FOLDER) / name, columns)
+        result = table_contract.read_table((GOLDEN if name.startswith("ordinary/") else FOLDER) / name, columns)
         text = "\n".join(result.notes)
     except TableError as error:
         result, text = None, str(error)
@@ -79,12 +79,12 @@ def test_each_file_is_read_asked_about_or_refused():
 
 
 def test_step_times_of_nodes_and_replicas_in_the_last_row():
-    *others, last = table.read(FOLDER / "adaptdl_imagenet.csv").runs.to_dict("records")
+    *others, last = table_contract.read_table(FOLDER / "adaptdl_imagenet.csv").runs.to_dict("records")
     assert len(others) == 17
     assert (last["nodes"], last["ranks_per_node"], last["ranks"], last["batch_per_rank"]) == (16, 4, 64, 200)
     assert last["images_per_s"] == pytest.approx(200 * 64 / 1.0868985652923584)
 
 
 def test_tables_that_do_not_scale_are_named_in_one_line():
-    (note,) = [note for note in table.read(FOLDER / "deepwalk.md").notes if "no scaling table" in note]
+    (note,) = [note for note in table_contract.read_table(FOLDER / "deepwalk.md").notes if "no scaling table" in note]
     assert "2 other tables (lines 3, 9) are no scaling tables" in note

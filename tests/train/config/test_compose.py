@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.helpers.programs import write_program
+from tests.helpers.path_programs import write_program
 from train.config import compose as configuration
 from train.config.checks import ConfigError
 from train.config.compose import choices, compose_config, load

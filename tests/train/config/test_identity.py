@@ -13,7 +13,7 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash, learning_rate, point_name, rebuild, resolved, values
 from train.config.measure_config import LaunchPlan
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 LAUNCHES = ["nodes=2", "measure.design=launches"]
@@ -171,8 +171,8 @@ def test_a_configuration_is_rebuilt_from_its_values_as_json(overrides):
     ("key", "value", "problem"),
     [
         ("nodes", 0, "nodes=0: must be 1 or more"),
-        ("nodes", "two", r"does not fit train/config/schema.py here: Expected `int`, got `str`.*nodes"),
-        ("device", None, "does not fit train/config/schema.py here: .*device"),
+        ("nodes", "two", r"does not fit train/config/run_config.py here: Expected `int`, got `str`.*nodes"),
+        ("device", None, "does not fit train/config/run_config.py here: .*device"),
     ],
 )
 def test_rebuilt_values_are_checked(key, value, problem):

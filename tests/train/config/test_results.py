@@ -118,9 +118,9 @@ def test_a_record_is_written_once_where_there_are_no_hard_links_and_no_modes(tmp
         run, _ = files.new_run(disk / "results", 0)
         with pytest.raises(PermissionError):
             os.link(disk, disk / "link")
-        files.write_once(run / "record.json", b"first")
+        files.write_file(run / "record.json", b"first")
         with pytest.raises(FileExistsError, match="ever replaced"):
-            files.write_once(run / "record.json", b"second")
+            files.write_file(run / "record.json", b"second")
         assert [path.read_bytes() for path in run.iterdir()] == [b"first"]
 
 

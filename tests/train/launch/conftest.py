@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import programs
+from tests.helpers import path_programs
 from train.launch.start import containers
 
 
@@ -22,7 +22,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
         containers.image_digest.cache_clear()
         containers.mpi_implementation.cache_clear()
         prints = f"printf '%s\\n' {shlex.quote(output)} >&{2 if status else 1}"
-        return programs.write_program(folder / name, f'echo "$@" >{folder}/arguments\n{prints}\nexit {status}')
+        return path_programs.write_program(folder / name, f'echo "$@" >{folder}/arguments\n{prints}\nexit {status}')
 
     yield write
     containers.mpi_implementation.cache_clear()

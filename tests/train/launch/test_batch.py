@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from record.kit import ROOT
+from record.this_kit import ROOT
 from tests.helpers import GOLDEN
-from tests.helpers.launches import make_plan
+from tests.helpers.launch_plans import make_plan
 from train.config.machine_config import LauncherConfig, SystemConfig
 from train.launch import batch
 from train.launch.batch import Submission

@@ -3,8 +3,8 @@
 import pytest
 from rich.console import Console
 
+from tests.helpers.launch_plans import plan_points
 from tests.helpers.launched_curves import add, curve
-from tests.helpers.launches import plan_points
 from train.launch import curve_table
 from train.launch.plan import curve_design
 from train.launch.plan.launch_results import CurveState

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import launches
+from tests.helpers import launch_plans
 from tests.helpers.configs import with_values
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.launch import job as jobs
 from train.launch.job import Nodes, make_job
 
@@ -15,11 +15,11 @@ FOLDER = Path("/r/weak_scaling/tiny-nodes2/0a1b2c3d/r0")
 
 
 def largest(*overrides: str) -> RunConfig:
-    return launches.plan_points("experiment=weak_scaling", "model=tiny", "nodes=2", *overrides)[-1].config
+    return launch_plans.plan_points("experiment=weak_scaling", "model=tiny", "nodes=2", *overrides)[-1].config
 
 
 def test_nodes_are_filled_one_after_the_other():
-    job = replace(launches.job(), nodes=Nodes(("a", "b"), ranks_per_node=2))
+    job = replace(launch_plans.job(), nodes=Nodes(("a", "b"), ranks_per_node=2))
     assert [job.host_of(rank) for rank in range(4)] == ["a", "a", "b", "b"]
 
 

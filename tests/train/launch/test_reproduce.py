@@ -9,7 +9,7 @@ from record import schema as record
 from tests.helpers.run_records import make_record
 from train.config import compose
 from train.config.checks import ConfigError, reported
-from train.config.schema import Reproduced
+from train.config.run_config import Reproduced
 from train.launch import reproduce
 from train.launch.launchers.base import Machine
 from train.launch.plan.make_plan import Options
@@ -74,7 +74,7 @@ def test_a_plan_estimates_its_time_and_names_what_is_assumed(overrides):
     for run in planned.runs:
         measured = make_record()
         measured.job_s = 40.0
-        files.write_once(run.home / f"r{run.repeat}" / record.RECORD_NAME, record.dumps(measured))
+        files.write_file(run.home / f"r{run.repeat}" / record.RECORD_NAME, record.dumps(measured))
     again, forced = plan(overrides), plan(overrides, force=True)
     assert (again.to_do, again.estimate.text()) == (0, "nothing left")
     assert (forced.to_do, forced.estimate) == (4, Estimate(160.0, 0.0))

@@ -10,7 +10,7 @@ from record import parts, protocol
 from record import run_files as files
 from record.schema import PlanPosition, find
 from tests.helpers.kit import records
-from tests.helpers.launches import make_plan
+from tests.helpers.launch_plans import make_plan
 from tests.helpers.written_ranks import WrittenRanks
 from train.config.checks import ConfigError
 from train.launch import execute, screen

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from record import protocol
 from record.parts import PartWriter
-from tests.helpers.launches import plan_points
+from tests.helpers.launch_plans import plan_points
 from train.config.compose import load
 from train.config.identity import values
 from train.launch import screen

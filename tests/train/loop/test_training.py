@@ -2,7 +2,7 @@ import pytest
 
 from tests.helpers import small_sets
 from tests.helpers.context import FirstOfTwo, make_context
-from tests.helpers.launches import plan_points
+from tests.helpers.launch_plans import plan_points
 from tests.helpers.lazy import Lazy
 from train.config.checks import ConfigError
 from train.config.compose import load

@@ -6,7 +6,7 @@ from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.lazy import Lazy
 from train.config.compose import load
 from train.config.measure_config import LaunchPlan
-from train.loop import rounds
+from train.loop import run_rounds
 from train.models import build
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def measure(rooflines):
         data = datasets.DATASETS[config.dataset.name](config, 0)
         model = build("tiny", config.model.image_size, config.dataset.channels, config.dataset.classes)
         learner = learners.Learner(config, context.distribution, data, model)
-        rounds.measure_rounds(context, windows.WindowRunner(context, learner))
+        run_rounds.measure_rounds(context, windows.WindowRunner(context, learner))
         return context.part.part
 
     return run

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from record import summary
+from record import record_summary
 from train.rank import sampler
 from train.rank.gpus import UNKNOWN, GpuReading
 
@@ -63,7 +63,7 @@ def test_a_busy_rank_and_its_memory_are_sampled():
     early = []
     while len(early) < 4 or early[-1][1] - early[0][1] < 0.5:  # until the samples span half a second of CPU time
         early += process_sampler.new_samples(started_at)  # while the process goes on
-    used = summary.usage_columns([*early, *process_sampler.stop(started_at)])
+    used = record_summary.usage_columns([*early, *process_sampler.stop(started_at)])
     assert used.at_s == sorted(set(used.at_s))  # each sample once
     assert used.memory_bytes[-1] > 200 * 2**20
     # One thread: no more CPU time than time. It may lose its core between the readings of both.

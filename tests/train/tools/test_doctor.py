@@ -11,7 +11,7 @@ from common import affinity
 from record.schema import GpuState
 from tests.helpers import ROOT
 from tests.helpers.needs import needs
-from tests.helpers.programs import write_program
+from tests.helpers.path_programs import write_program
 from train.launch import cgroups
 from train.rank import counters, gpus
 from train.tools import doctor

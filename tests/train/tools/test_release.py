@@ -3,8 +3,8 @@ import tarfile
 
 import pytest
 
-from record.kit import IN_ARCHIVE
-from record.kit import commit as kit_commit
+from record.this_kit import IN_ARCHIVE
+from record.this_kit import commit as kit_commit
 from train.config.checks import ConfigError
 from train.tools import release
 

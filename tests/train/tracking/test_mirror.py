@@ -19,11 +19,11 @@ import pytest
 
 from record import protocol
 from record.parts import PartWriter, RankPart
-from record.run_files import write_once
+from record.run_files import write_file
 from record.schema import Environment, Epoch, Failure, RunRecord, dumps, find, load
 from tests.helpers import wandb_log, wandb_server
 from tests.helpers.kit import wait_for
-from tests.helpers.wandb_runs import WANDB, history, items, only, rank, run_files, run_record, save_record
+from tests.helpers.mirrored_records import WANDB, history, items, only, rank, run_files, run_record, save_record
 from train import predictions
 from train.config import compose
 from train.config.identity import values
@@ -344,7 +344,7 @@ def end(folder: Path) -> RunRecord:
     run = {"repeat": 0, "generation": int(folder.name.partition(".")[2] or 1)}
     measured = {"ranks": [only_rank], "losses": [2.0], "epochs": EPOCHS}
     record = run_record(experiment="accuracy_digits", point="nodes1", **run, **measured)
-    write_once(folder / "record.json", dumps(record))
+    write_file(folder / "record.json", dumps(record))
     return record
 
 

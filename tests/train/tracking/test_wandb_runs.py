@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from tests.helpers.mirrored_records import rank, run_record
 from tests.helpers.run_records import disturb, make_rounds
-from tests.helpers.wandb_runs import rank, run_record
 from train.tracking import wandb_runs
 
 

@@ -22,14 +22,14 @@ from omegaconf import DictConfig
 from common import bounded_files as bounded
 from common.printable import escaped
 from common.programs import finished
-from record.kit import ROOT
 from record.protocol import IN_ALLOCATION
 from record.schema import NodeQuota
+from record.this_kit import ROOT
 from train.config import program
 from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
 from train.config.machine_config import SystemConfig
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.launch.job import OPEN_MPI, Job
 from train.launch.launchers import hosts
 from train.launch.start import gloo_output, mpi_output, site_setup, start_commands

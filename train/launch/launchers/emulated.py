@@ -17,7 +17,7 @@ from record.schema import NodeQuota
 from train.config.checks import ConfigError, LeftOut, Rule, check
 from train.config.compose import Experiment
 from train.config.distribution_config import BACKENDS
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.launch import cgroups, networks
 from train.launch.cgroups import Groups, QuotaMethod
 from train.launch.job import Job, Nodes

@@ -26,7 +26,7 @@ import psutil
 from common import affinity
 from common.printable import escaped
 from common.programs import finished
-from record.kit import ROOT
+from record.this_kit import ROOT
 from train.config.checks import ConfigError
 from train.launch.start.start_commands import ssh_command
 from train.rank import environment, gpus
@@ -51,7 +51,7 @@ _FIXES = {
 
 
 @dataclass(frozen=True)
-class Host:
+class SshHost:
     """A host's answer."""
 
     hostname: str
@@ -70,7 +70,7 @@ class Host:
 Problem = tuple[str, str]  # a host, by its name in launcher.hosts, and why it cannot run the job
 
 
-def _ask(host: str, token: Path, image: str | None) -> Host | Problem:
+def _ask(host: str, token: Path, image: str | None) -> SshHost | Problem:
     """Return the answer of a host, or why there is none."""
     # The ranks get this host's PATH too.
     probe = ["env", f"PATH={os.environ['PATH']}", sys.executable, "-m", "train.launch.launchers.hosts", str(token)]
@@ -115,11 +115,11 @@ def _bounded(command: Sequence[str]) -> tuple[int, str, str]:
     return status, texts[0].result(), texts[1].result()
 
 
-def _answer(host: str, output: str) -> Host | Problem:
+def _answer(host: str, output: str) -> SshHost | Problem:
     """Return what a host answered: the marked line, among whatever its shell prints."""
     line = next((line for line in output.splitlines() if line.startswith(_MARK)), "")
     try:
-        return replace(msgspec.json.decode(line.removeprefix(_MARK).encode(), type=Host, strict=True), name=host)
+        return replace(msgspec.json.decode(line.removeprefix(_MARK).encode(), type=SshHost, strict=True), name=host)
     except msgspec.MsgspecError:
         printed = escaped(output.strip().partition("\n")[0][:100]) or "nothing"
         return host, f"gave no answer of this kit, but printed: {printed}; log in by hand and see what its shell does"
@@ -135,7 +135,7 @@ def _lines(problems: Sequence[Problem]) -> list[str]:
 
 
 @functools.cache  # several checks need the answers
-def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tuple[Host, ...]:
+def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tuple[SshHost, ...]:
     """Return the answers of all hosts, which are asked at the same time.
 
     Raises ConfigError with a line for each reason why hosts cannot run the job, and what to do about it; OSError if the
@@ -153,14 +153,14 @@ def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tupl
             answers = list(pool.map(lambda host: _ask(host, token, image), hosts))
     finally:
         token.unlink()
-    answering = [answer for answer in answers if isinstance(answer, Host)]
-    silent = [answer for answer in answers if not isinstance(answer, Host)]
+    answering = [answer for answer in answers if isinstance(answer, SshHost)]
+    silent = [answer for answer in answers if not isinstance(answer, SshHost)]
     if lines := [*_lines(silent), *problem_lines(answering, results, image)]:
         raise ConfigError("\n       ".join(lines))
     return tuple(answering)
 
 
-def problem_lines(hosts: Sequence[Host], results: Path, image: str | None) -> list[str]:
+def problem_lines(hosts: Sequence[SshHost], results: Path, image: str | None) -> list[str]:
     """Return why hosts that answered cannot run the job, a line for each reason; empty if all can."""
     not_shared = (
         f"does not see {results.resolve()} of {socket.gethostname()}; the results folder must be on a file system "
@@ -186,7 +186,7 @@ def _has_ipv4(name: str) -> bool:
         return False
 
 
-def _same_hosts(hosts: Sequence[Host]) -> list[str]:
+def _same_hosts(hosts: Sequence[SshHost]) -> list[str]:
     """Return a line for each host that launcher.hosts has under several names: it would be several nodes."""
     names: dict[str, list[str]] = {}
     for host in hosts:
@@ -212,7 +212,7 @@ def kill_on(hosts: Sequence[str], job_id: str) -> list[str]:
 
 
 def main() -> None:
-    """Print the fields of Host except its name, marked."""
+    """Print the fields of SshHost except its name, marked."""
     parser = argparse.ArgumentParser(prog="python -m train.launch.launchers.hosts", description=__doc__.splitlines()[0])
     parser.add_argument("token", type=Path, help="a file that the launcher has just made in the results folder")
     parser.add_argument("image", type=Path, nargs="?", help="the SIF that ranks will run in")

@@ -2,7 +2,7 @@
 
 from record.recorded_config import ASYNCHRONOUS, TOWERS
 from train.config.compose import Experiment
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.launch.job import OPEN_MPI
 from train.launch.launchers.base import Launcher, Machine
 from train.launch.start import containers

@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 
 from train.config.checks import ConfigError
 from train.config.machine_config import check_hosts
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.launch.job import OPEN_MPI
 from train.launch.launchers import hosts
 from train.launch.launchers.base import Gpus, Launcher, Machine
@@ -15,7 +15,7 @@ from train.launch.start import containers
 from train.rank import host as machine
 
 
-def _ask(config: RunConfig | DictConfig) -> tuple[hosts.Host, ...]:
+def _ask(config: RunConfig | DictConfig) -> tuple[hosts.SshHost, ...]:
     check_hosts(tuple(config.launcher.hosts))  # before any is asked: the configuration is not checked yet
     return hosts.ask(tuple(config.launcher.hosts), Path(config.results), containers.sif(config))
 

@@ -1,4 +1,4 @@
-"""Curves: points that one launch measures in rounds (train/loop/rounds.py), and the arms and rank groups of the launch.
+"""Curves: points that one launch measures in rounds (train/loop/run_rounds.py), and the launch's arms and rank groups.
 
 Points belong to one curve if they differ in its axis alone: the number of nodes and what follows from it, else the
 ranks of a node, the batch, or the arm. Points of one process setup share the ranks of a job; each uses the first ones.
@@ -23,8 +23,8 @@ from train.config import identity
 from train.config.distribution_config import FUSION_THRESHOLD_BYTES, DistributionConfig
 from train.config.identity import config_hash, point_name
 from train.config.measure_config import LaunchPlan
-from train.config.schema import RunConfig
-from train.launch.plan.planned_runs import LINK, Point, compared, work
+from train.config.run_config import RunConfig
+from train.launch.plan.planned_runs import LINK, PlannedPoint, compared, work
 
 _ADDED_ARMS = {"control": WITHOUT_ALLREDUCE, "in-memory": "batch-in-memory"}  # role -> name of an added arm
 _NODES = "nodes"
@@ -35,24 +35,27 @@ _AXES = (_NODES, "ranks_per_node", "batch_per_rank", "global_batch")  # the firs
 class Design:
     """The design of a measurement: points in separate launches, and curves in rounds."""
 
-    points: tuple[Point, ...]
-    curves: tuple[Point, ...]
+    points: tuple[PlannedPoint, ...]
+    curves: tuple[PlannedPoint, ...]
     reasons: tuple[str, ...]  # why points that form a curve are measured without rounds
 
 
 def design(
-    points: Sequence[Point], cores: int, hosts_apart: bool = False, fits: Callable[[Point], bool] = lambda curve: True
+    points: Sequence[PlannedPoint],
+    cores: int,
+    hosts_apart: bool = False,
+    fits: Callable[[PlannedPoint], bool] = lambda curve: True,
 ) -> Design:
     """Return the points with as many launches as each needs, and the curves that they form.
 
     cores: of this machine. hosts_apart: each node is a separate host.
     fits: whether the processes of a curve fit into memory together.
     """
-    groups: dict[tuple[str, ...], list[Point]] = {}
+    groups: dict[tuple[str, ...], list[PlannedPoint]] = {}
     for point in points:
         groups.setdefault(_key(point), []).append(point)
-    single: list[Point] = []
-    curves: list[Point] = []
+    single: list[PlannedPoint] = []
+    curves: list[PlannedPoint] = []
     reasons: dict[str, None] = {}
     for group in groups.values():
         if not _is_curve(group):
@@ -80,16 +83,16 @@ def design(
     return Design(tuple(ordered), tuple(shared), tuple(reasons))
 
 
-def _with_measure(point: Point, **changes: Any) -> Point:
+def _with_measure(point: PlannedPoint, **changes: Any) -> PlannedPoint:
     return replace(point, config=replace(point.config, measure=replace(point.config.measure, **changes)))
 
 
-def _axis(point: Point) -> str:
+def _axis(point: PlannedPoint) -> str:
     """Return the axis of the curve through this point; "" if its arms differ, or nothing varies."""
     return "" if point.arm_keys else next((key for key in _AXES if key in point.swept), "")
 
 
-def _key(point: Point) -> tuple[str, ...]:
+def _key(point: PlannedPoint) -> tuple[str, ...]:
     """Return a key that is the same for all points of one curve."""
     axis, config = _axis(point), point.config
     if point.arm_keys:
@@ -105,14 +108,14 @@ def _process(config: RunConfig, *without: str) -> str:
     return config_hash(config, [*may_differ, *without])
 
 
-def _is_curve(group: Sequence[Point]) -> bool:
+def _is_curve(group: Sequence[PlannedPoint]) -> bool:
     """Return whether the points form a curve: at least two that can be compared."""
     if _axis(group[0]) == _NODES:
         return len({p.config.nodes for p in group}) > 1 and any(p.config.distribution.allreduce for p in group)
     return len(group) > 1 and bool(group[0].arm_keys or _axis(group[0]))
 
 
-def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
+def _needs_launches(group: Sequence[PlannedPoint], hosts_apart: bool) -> str:
     """Return why points like these cannot share a launch; "" if they can."""
     config = group[0].config
     if config.measure.design == "launches":
@@ -149,7 +152,7 @@ def _not_in_turn(settings: DistributionConfig) -> str:
     return ""
 
 
-def _curve(group: Sequence[Point], cores: int) -> Point:
+def _curve(group: Sequence[PlannedPoint], cores: int) -> PlannedPoint:
     """Return the launch that measures all points of a group: the configuration of the largest, with its plan."""
     axis = _axis(group[0])
     # The base of the ratios is the first arm, then the arm with the least work.
@@ -177,7 +180,7 @@ def _curve(group: Sequence[Point], cores: int) -> Point:
     return replace(first, name=name, config=config, swept=swept, arm=None, role=None)
 
 
-def _largest(points: Sequence[Point]) -> Point:
+def _largest(points: Sequence[PlannedPoint]) -> PlannedPoint:
     """Return the point whose ranks include those of the others: with allreduce, on most nodes."""
     return max(points, key=lambda p: (p.config.distribution.allreduce, p.config.nodes))
 
@@ -196,7 +199,7 @@ def _fit_at_once(configs: Sequence[RunConfig], cores: int) -> bool:
     return len(set(sizes)) == 1 and sum(sizes) <= cores
 
 
-def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
+def _over_nodes(group: Sequence[PlannedPoint], arms: list[RoundArm]) -> list[RoundArm]:
     """Return the arms of a curve over nodes, the smallest point first, as the base of all speedups.
 
     They include the controls without allreduce that measure.controls selects.
@@ -230,7 +233,7 @@ def _reads(config: RunConfig) -> bool:
     return config.measure.split and config.dataset.name != "synthetic"
 
 
-def _arm(point: Point, group: int) -> RoundArm:
+def _arm(point: PlannedPoint, group: int) -> RoundArm:
     config = point.config
     assert config.batch_per_rank is not None
     assert point.role is not None

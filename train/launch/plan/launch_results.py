@@ -15,7 +15,7 @@ from record import run_files as files
 from record.disturbance import run_selection, selection_text
 from record.progress import duration
 from record.schema import RECORD_NAME, RunRecord, load
-from train.launch.plan.planned_runs import Point, Run
+from train.launch.plan.planned_runs import PlannedPoint, Run
 
 STOP_LEVEL = 0.99
 MIN_LAUNCHES = 3  # of every arm that is not dropped
@@ -26,7 +26,7 @@ Speedups = Mapping[str, Number | None]
 class CurveState:
     """A curve in rounds, its complete launches that count, and how many are planned."""
 
-    point: Point
+    point: PlannedPoint
     launches: Sequence[RunRecord]
     planned: int
 

@@ -10,11 +10,11 @@ from train.config import compose
 from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import Experiment, load, nodes_in
 from train.config.identity import config_hash, point_name, swept_values
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan import curve_design, point_checks
-from train.launch.plan.planned_runs import Point, differing_keys, with_bases
+from train.launch.plan.planned_runs import PlannedPoint, differing_keys, with_bases
 from train.rank import placement
 
 _NO_EXCHANGE = "distribution.allreduce=false"
@@ -36,7 +36,7 @@ class Plan:
 
     machine: Machine
     launcher: Launcher
-    points: tuple[Point, ...]  # in the order of the sweep, then the curves that are measured in rounds
+    points: tuple[PlannedPoint, ...]  # in the order of the sweep, then the curves that are measured in rounds
     spanned: int = 0  # points of the sweep, also those that are now part of a curve
     left_out: tuple[str, ...] = ()  # combinations that are no point, and why
     too_large: tuple[str, ...] = ()  # the points that do not fit into memory, and why
@@ -60,7 +60,9 @@ def expand(overrides: Sequence[str], machine: Machine) -> Plan:
     experiment, launcher = _with_launcher(experiment, machine)
     experiment = compose.read_experiment([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
     fixed = [line for line in experiment.unswept if line.partition("=")[0] not in experiment.swept]
-    points: dict[tuple[str, str], tuple[Point, ArmSpec]] = {}  # a list with a duplicate value is not measured twice
+    points: dict[
+        tuple[str, str], tuple[PlannedPoint, ArmSpec]
+    ] = {}  # a list with a duplicate value is not measured twice
     left_out: dict[str, None] = {}
     first_arms: dict[str, str | None] = {}  # config hash -> the first of the competing arms that have it
     for combination in itertools.product(*(experiment.choices(key) for key in experiment.swept)):
@@ -145,14 +147,14 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
     return arms
 
 
-def _with_controls(points: Sequence[tuple[Point, ArmSpec]], control: str) -> list[Point]:
+def _with_controls(points: Sequence[tuple[PlannedPoint, ArmSpec]], control: str) -> list[PlannedPoint]:
     """Return the points, and the controls that measure.controls selects, with the single nodes that these need."""
     largest = max(point.config.nodes for point, _ in points)
     counts = {"none": (0,), "largest": (0, 1, largest)}.get(control)
     return [point for point, arm in points if counts is None or arm.controlled_nodes in counts]
 
 
-def _point(experiment: Experiment, launcher: Launcher, arm: ArmSpec, overrides: list[str]) -> Point:
+def _point(experiment: Experiment, launcher: Launcher, arm: ArmSpec, overrides: list[str]) -> PlannedPoint:
     """Return the point that these overrides compose. Raises ConfigError, LeftOut if others may be possible."""
     config = load(overrides)
     why = f"all points of an experiment run under one launcher, here {launcher.name}"
@@ -162,7 +164,7 @@ def _point(experiment: Experiment, launcher: Launcher, arm: ArmSpec, overrides: 
         cores = config.system.cores_per_node or 1
         config = config.on_cores(cores, placement.share(cores, config.ranks_per_node))
         overrides = [*overrides, f"threads_per_rank={config.threads_per_rank}"]
-    return Point(
+    return PlannedPoint(
         name=point_name(config, experiment.swept, arm.name),
         overrides=tuple(overrides),
         config=config,

@@ -15,14 +15,14 @@ from record.progress import duration
 from record.schema import PlanPosition, Role
 from train.config.checks import check, listed
 from train.config.identity import config_hash
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.launch.launchers.base import Launcher
 
 LINK = "system.link_mbit_per_s"  # can change between rounds: points that differ in it can share a launch
 
 
 @dataclass(frozen=True)
-class Point:
+class PlannedPoint:
     """One configuration to measure, and how it differs from the others of its experiment."""
 
     name: str
@@ -45,24 +45,24 @@ def differing_keys(arms: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     return tuple(key for key in differ if not any(key.startswith(f"{section}.") for section in differ))
 
 
-def compared(point: Point) -> tuple[str, ...]:
+def compared(point: PlannedPoint) -> tuple[str, ...]:
     """Return a key that is equal for arms that are compared: on as many ranks; with limited links, on any number."""
     swept = [f"{key}={value}" for key, value in point.swept.items() if key != LINK]
     return ("" if point.config.launcher.separate_networks else str(point.config.ranks), *swept)
 
 
-def work(point: Point) -> tuple[bool, bool, int]:
+def work(point: PlannedPoint) -> tuple[bool, bool, int]:
     """Return a key that orders arms from the least work: without Horovod, without allreduce; on all nodes."""
     config = point.config
     return config.distribution.backend != "none", config.distribution.allreduce, -config.nodes
 
 
-def with_bases(points: Sequence[Point]) -> list[Point]:
+def with_bases(points: Sequence[PlannedPoint]) -> list[PlannedPoint]:
     """Return the points of arms with a base in each compared set: the stated one, else the arm with the least work.
 
     Arms that are compared with a control need none. Raises ConfigError if a set has two stated bases.
     """
-    groups: dict[tuple[str, ...], list[Point]] = {}
+    groups: dict[tuple[str, ...], list[PlannedPoint]] = {}
     for point in points:
         groups.setdefault(compared(point), []).append(point)
     chosen = []
@@ -78,7 +78,7 @@ def with_bases(points: Sequence[Point]) -> list[Point]:
 class Run:
     """One launch of a point."""
 
-    point: Point
+    point: PlannedPoint
     repeat: int
     order: PlanPosition | None = None
 
@@ -118,7 +118,7 @@ class Durations:
         return sum(map(len, self.by_point.values()))
 
 
-def runs_of(points: Sequence[Point], launcher: Launcher) -> list[Run]:
+def runs_of(points: Sequence[PlannedPoint], launcher: Launcher) -> list[Run]:
     """Return all runs of the points, in the order to make them: the same order at each call.
 
     Repeats are the outer loop. Within each the points have a random order, so that a slow drift of the machine affects
@@ -127,14 +127,14 @@ def runs_of(points: Sequence[Point], launcher: Launcher) -> list[Run]:
     """
     repeats = max((point.config.measure.repeats for point in points), default=0)
     seed = points[0].config.seed if points and launcher.random_order else None
-    ordered: list[tuple[Point, int]] = []
+    ordered: list[tuple[PlannedPoint, int]] = []
     for repeat in range(repeats):
         due = [point for point in points if repeat < point.config.measure.repeats]
         ordered += [(point, repeat) for point in _ordered(due, seed, repeat)]
     return [Run(point, repeat, PlanPosition(seed, i, len(ordered))) for i, (point, repeat) in enumerate(ordered)]
 
 
-def _ordered(points: list[Point], seed: int | None, repeat: int) -> list[Point]:
+def _ordered(points: list[PlannedPoint], seed: int | None, repeat: int) -> list[PlannedPoint]:
     if seed is not None:
         random.Random(f"{seed}-{repeat}").shuffle(points)
         return sorted(points, key=lambda point: not point.config.launch.rounds)
@@ -182,7 +182,9 @@ def _counting(home: Path) -> list[Path]:
     """Return the launches of a point that count: the newest complete one of each repeat, and failed ones' rounds."""
     complete = [folders[0] for folders in files.completed(home).values()]
     rest = [folder for folders in files.runs(home).values() for folder in folders if not files.outcome(folder)]
-    return complete + [folder for folder in rest if any(p.windows or p.epochs for p in parts.by_file(folder).values())]
+    return complete + [
+        folder for folder in rest if any(p.windows or p.epochs for p in parts.read_parts(folder).values())
+    ]
 
 
 def _other_files(run: Path) -> set[str]:

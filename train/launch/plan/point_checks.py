@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from common import affinity
-from record.kit import ROOT
+from record.this_kit import ROOT
 from train.config import identity
 from train.config.checks import ConfigError
 from train.config.program import filled, search_path
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.launch.launchers.base import Launcher, Machine
-from train.launch.plan.planned_runs import Point
+from train.launch.plan.planned_runs import PlannedPoint
 from train.program import placeholder_values
 from train.rank import host, placement
 from train.rank.process import is_launcher_variable
@@ -79,7 +79,7 @@ def memory_shortage(config: RunConfig, available_bytes: int, hosts_apart: bool =
     )
 
 
-def too_large(points: Sequence[Point], launcher: Launcher) -> dict[str, str]:
+def too_large(points: Sequence[PlannedPoint], launcher: Launcher) -> dict[str, str]:
     """Return the points that do not fit into memory, by name, and why."""
     reasons = {}
     for point in points:
@@ -89,7 +89,7 @@ def too_large(points: Sequence[Point], launcher: Launcher) -> dict[str, str]:
     return reasons
 
 
-def check_points(points: Sequence[Point], launcher: Launcher) -> None:
+def check_points(points: Sequence[PlannedPoint], launcher: Launcher) -> None:
     """Raise ConfigError if a point needs more GPUs than there are, or something that this machine lacks."""
     for point in points:
         for gpus in launcher.gpus(point.config) if point.config.device == "gpu" else []:
@@ -107,7 +107,7 @@ def shares_cores(config: RunConfig, available: list[int]) -> bool:
     return config.system.cpu_quota_per_node is None and placement.shared(placement.cores_of_ranks(config, available))
 
 
-def shared_core_warnings(points: Sequence[Point], machine: Machine) -> list[str]:
+def shared_core_warnings(points: Sequence[PlannedPoint], machine: Machine) -> list[str]:
     """Return a warning if nodes of this machine share cores; empty if none do."""
     available = affinity.usable_cores()
     names = [point.name for point in points if shares_cores(point.config, available)]
@@ -121,7 +121,7 @@ def shared_core_warnings(points: Sequence[Point], machine: Machine) -> list[str]
     ]
 
 
-def emulated_precision(points: Sequence[Point], flags_by_host: Mapping[str, Collection[str]]) -> list[str]:
+def emulated_precision(points: Sequence[PlannedPoint], flags_by_host: Mapping[str, Collection[str]]) -> list[str]:
     """Return a warning if points use a precision for which processors have no instructions.
 
     flags_by_host: host -> instruction sets of its processor, of the hosts that are known (`Launcher.cpu_flags`).
@@ -166,9 +166,9 @@ def _reads(config: RunConfig) -> bool:
     return not config.allreduce_sweep and (config.dataset.files or config.weights != "none")
 
 
-def points_to_check(points: Sequence[Point]) -> list[Point]:
+def points_to_check(points: Sequence[PlannedPoint]) -> list[PlannedPoint]:
     """Return one point for each input: the one with the largest global batch, which stands for the others."""
-    by_input: dict[str, Point] = {}
+    by_input: dict[str, PlannedPoint] = {}
     for point in points:
         config = point.config
         # Repr shows all values: a dataset, a model and its weights are checked once.
@@ -190,7 +190,7 @@ def cannot_check(config: RunConfig, hosts_apart: bool) -> str | None:
     return None
 
 
-def check_input(points: Sequence[Point], hosts_apart: bool) -> list[str]:
+def check_input(points: Sequence[PlannedPoint], hosts_apart: bool) -> list[str]:
     """Check the input of the ranks; return lines that describe it. Raises ConfigError if ranks would fail to read it.
 
     hosts_apart: each node is a separate host, which may have files that this machine lacks.

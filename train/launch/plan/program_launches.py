@@ -17,7 +17,7 @@ from record.intervals import Turn
 from record.schema import RECORD_NAME, RunRecord, load
 from train.config.measure_config import MeasureConfig
 from train.launch.plan.launch_results import STOP_LEVEL, Shortfall, described_shortfall, is_precise
-from train.launch.plan.planned_runs import Point, Run
+from train.launch.plan.planned_runs import PlannedPoint, Run
 
 
 def shortfall(planned: Sequence[Run]) -> Shortfall | None:
@@ -40,7 +40,7 @@ def budget_s(measure: MeasureConfig) -> float:
 class _ProgramPoint:
     """A point of a program, with the newest complete launch of each repeat."""
 
-    point: Point
+    point: PlannedPoint
     launches: list[RunRecord]
 
     @property

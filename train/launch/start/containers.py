@@ -17,11 +17,11 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from common.programs import finished
-from record.kit import ROOT
 from record.run_files import digest
+from record.this_kit import ROOT
 from train.config.checks import ConfigError, check
 from train.config.machine_config import ContainerConfig, default_image
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.launch.job import MPICH, OPEN_MPI, Shared
 
 # What the first process of a container runs before the command of a user: it passes SIGTERM on, and when its input

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from record.kit import ROOT
+from record.this_kit import ROOT
 from train.config.program import host_slots
 from train.launch.job import MPICH, Job
 from train.launch.start import containers, init, rank_groups

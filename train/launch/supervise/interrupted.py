@@ -51,7 +51,7 @@ def _record(folder: Path) -> str:
     _wait_for_ranks(folder)
     try:
         (folder / RECORD_NAME).unlink(missing_ok=True)  # an empty one
-        assignment, by_file = protocol.read_assignment(folder), parts.by_file(folder)
+        assignment, by_file = protocol.read_assignment(folder), parts.read_parts(folder)
         config, ranks = rebuild(assignment.config), [*by_file.values()]
         line, started_at = _beginning(folder, assignment)
         times = [path.stat().st_mtime for path in by_file]

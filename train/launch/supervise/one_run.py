@@ -21,15 +21,15 @@ from common import affinity
 from record import ledger, parts, protocol
 from record import run_files as files
 from record.parts import JobEnd, assemble
-from record.run_files import digest, write_once
+from record.run_files import digest, write_file
 from record.schema import RECORD_NAME, RunRecord, dumps
 from train.config.checks import ConfigError, listed
 from train.config.identity import config_hash, learning_rate, resolved, values
-from train.config.schema import RunConfig
+from train.config.run_config import RunConfig
 from train.launch.job import Job, JobOutcome, make_job
 from train.launch.launchers.base import Launcher, Limiter
 from train.launch.plan import point_checks
-from train.launch.plan.planned_runs import Point, Run
+from train.launch.plan.planned_runs import PlannedPoint, Run
 from train.launch.plan.queue import RoundsBudget
 from train.launch.start import containers, init, mpi_output
 from train.launch.supervise import failure, presence
@@ -146,7 +146,7 @@ class JobRun:
                 print(f"{folded(silent)}: did not answer; processes of the job may be left there", file=log)
 
 
-def commands(point: Point) -> dict[str, list[str]]:
+def commands(point: PlannedPoint) -> dict[str, list[str]]:
     """Return the command of a point for its record, and that of the user."""
     typed = shlex.split(os.environ.get(protocol.TYPED_COMMAND, ""))
     return {"command": ["python", "-m", "train", *point.overrides], "typed_command": typed}
@@ -212,7 +212,7 @@ def save(
         ended_at=ledger.now(),
     )
     record = assemble([*by_file.values()], parts.identity(assignment, resolved(config)), end)
-    write_once(folder / RECORD_NAME, dumps(record))
+    write_file(folder / RECORD_NAME, dumps(record))
     ledger.end(folder, record)
     presence.note_end(folder)
     return record
@@ -262,7 +262,7 @@ def measure(
     with presence.in_progress(folder):
         outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, poll).run()
         with interrupts_deferred() as signals:
-            by_file = parts.by_file(folder)
+            by_file = parts.read_parts(folder)
             ranks = [*by_file.values()]
             end = JobEnd(
                 started_at=outcome.started_at,

@@ -14,13 +14,13 @@ from train.config import printed
 from train.config.checks import ConfigError
 from train.config.identity import resolved, values
 from train.config.printed import RateError, Reading, printed_rate
-from train.config.schema import RunConfig
-from train.launch.plan.planned_runs import Point, Run
+from train.config.run_config import RunConfig
+from train.launch.plan.planned_runs import PlannedPoint, Run
 from train.launch.supervise.one_run import commands, save
 from train.program import reading
 
 
-def read_again(points: Iterable[Point]) -> int:
+def read_again(points: Iterable[PlannedPoint]) -> int:
     """Return how many launches of these points were read again. Raises ConfigError, OSError as `_read_again`."""
     runs = [Run(point, 0) for point in points if point.config.program]
     return sum(_read_again(Run(run.point, repeat)) for run in runs for repeat in files.runs(run.home))
@@ -57,11 +57,11 @@ def _read_again(run: Run) -> bool:
         cores_shared=earlier.cores_shared,
         ledger_line=ledger.begin(made, run.repeat, generation),
     )
-    save(made, assignment, run.point.config, parts.by_file(made), end)
+    save(made, assignment, run.point.config, parts.read_parts(made), end)
     return True
 
 
-def proposals_by_clock(points: Iterable[Point]) -> list[str]:
+def proposals_by_clock(points: Iterable[PlannedPoint]) -> list[str]:
     """Return the settings by which a number can be read at every size, that differs and changes with running times.
 
     None unless launches of two sizes ended well without a number. A setting that finds several takes the last.

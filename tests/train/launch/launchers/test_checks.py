@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.helpers.launches import make_plan
+from tests.helpers.launch_plans import make_plan
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.launch.launchers import LAUNCHERS

@@ -4,7 +4,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from tests.helpers.launches import make_plan
+from tests.helpers.launch_plans import make_plan
 from train.config.checks import ConfigError
 from train.launch import networks
 from train.launch.job import Nodes

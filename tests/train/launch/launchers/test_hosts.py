@@ -8,9 +8,9 @@ import pytest
 
 from train.config.checks import ConfigError
 from train.launch.launchers import hosts
-from train.launch.launchers.hosts import Host, problem_lines
+from train.launch.launchers.hosts import SshHost, problem_lines
 
-GOOD = Host("node-a", 28, 56, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True,
+GOOD = SshHost("node-a", 28, 56, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True,
             cpu_flags=["avx2"], name="a")  # fmt: skip
 ANSWER = json.dumps({key: value for key, value in vars(GOOD).items() if key != "name"})
 SECOND = replace(GOOD, name="b", hostname="node-b")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from record.kit import CODE, ROOT
+from record.this_kit import CODE, ROOT
 from train.config.checks import ConfigError
 from train.config.compose import choices, load
 from train.launch.launchers import LAUNCHERS

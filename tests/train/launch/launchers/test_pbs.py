@@ -5,7 +5,7 @@ import json
 import pytest
 from rich.console import Console
 
-from tests.helpers.launches import make_plan
+from tests.helpers.launch_plans import make_plan
 from train.config.checks import ConfigError
 from train.launch import batch, status
 from train.launch.launchers import LAUNCHERS

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.launches import make_plan
+from tests.helpers.launch_plans import make_plan
 from train.config import quoted
 from train.config.checks import ConfigError
 from train.config.compose import load

@@ -3,14 +3,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.helpers.launches import make_plan
+from tests.helpers.launch_plans import make_plan
 from train.config.checks import ConfigError
 from train.launch.launchers import LAUNCHERS, hosts
 from train.launch.launchers.base import Gpus
-from train.launch.launchers.hosts import Host
+from train.launch.launchers.hosts import SshHost
 
 SSH = LAUNCHERS["ssh"]
-SMALL = Host("node-a", 4, 8, ["A"], "Xeon", 2**30, sees_results=True, has_image=True, has_singularity=True,
+SMALL = SshHost("node-a", 4, 8, ["A"], "Xeon", 2**30, sees_results=True, has_image=True, has_singularity=True,
              cpu_flags=["avx2"], name="a")  # fmt: skip
 LARGE = replace(SMALL, name="b", hostname="node-b", cores=8, gpus=["A", "A"], free_bytes=2**34)
 

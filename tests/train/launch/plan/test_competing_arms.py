@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from record.run_files import write_once
+from record.run_files import write_file
 from record.schema import RECORD_NAME, dumps
 from tests.helpers.configs import with_values
-from tests.helpers.launches import plan_points
+from tests.helpers.launch_plans import plan_points
 from tests.helpers.run_records import make_record, update_derived
 from train.launch.plan import competing_arms
 from train.launch.plan.planned_runs import Run
@@ -53,7 +53,7 @@ def runs(tmp_path):
     scatter = np.random.default_rng(0).uniform(0.99, 1.01, len(runs))
     for run, factor in zip(runs[:9], scatter, strict=False):
         record = update_derived(make_record(nodes=2, step_s=arms[run.point.arm] * factor, repeat=run.repeat))
-        write_once(run.home / f"r{run.repeat}" / RECORD_NAME, dumps(record))
+        write_file(run.home / f"r{run.repeat}" / RECORD_NAME, dumps(record))
     return runs
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.helpers.launches import plan_points
+from tests.helpers.launch_plans import plan_points
 from train.launch.plan import curve_design
 
 WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2")

@@ -3,7 +3,7 @@ import shutil
 import pytest
 import yaml
 
-from tests.helpers.launches import make_plan, plan_points
+from tests.helpers.launch_plans import make_plan, plan_points
 from train.config import compose
 from train.config.checks import ConfigError
 from train.config.compose import load

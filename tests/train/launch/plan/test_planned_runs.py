@@ -1,7 +1,7 @@
 import pytest
 
 from record.schema import PlanPosition
-from tests.helpers.launches import make_plan, plan_points
+from tests.helpers.launch_plans import make_plan, plan_points
 from train.launch.plan import curve_design
 from train.launch.plan.planned_runs import Durations, Estimate, Run, differing_keys, estimate, runs_of
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.launches import make_plan, plan_points
+from tests.helpers.launch_plans import make_plan, plan_points
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.launch.launchers.base import Gpus, Machine
 from train.launch.plan import point_checks
-from train.launch.plan.planned_runs import Point
+from train.launch.plan.planned_runs import PlannedPoint
 
 WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2")
 
@@ -71,7 +71,7 @@ def test_a_precision_that_the_processor_emulates_is_warned_of_with_what_it_lacks
     assert point_checks.emulated_precision(plan_points(*WEAK), {"a": ["avx2"]}) == []
 
 
-def points(folder: Path, *more: str) -> list[Point]:
+def points(folder: Path, *more: str) -> list[PlannedPoint]:
     overrides = ["experiment=fruit", f"dataset.data_dir={folder}", "model=tiny", "nodes=2", "batch_per_rank=3", *more]
     return plan_points(*overrides, "dataset.training_samples=null")
 

@@ -1,11 +1,11 @@
 import pytest
 
+from record import record_summary
 from record import run_files as files
-from record import summary
-from record.run_files import write_once
+from record.run_files import write_file
 from record.schema import RECORD_NAME, CoreUse, PrintedRate, ProgramFacts, Rank, dumps
 from tests.helpers.bare_record import bare_record
-from tests.helpers.launches import plan_points
+from tests.helpers.launch_plans import plan_points
 from train.config.identity import config_hash, resolved
 from train.launch.plan import program_launches
 from train.launch.plan.planned_runs import Run
@@ -33,9 +33,9 @@ def add_printed(runs, rates, job_s=1.0, program=None):
             printed=PrintedRate(rates[config.nodes][run.repeat % 6], "", "RATE"),
             program=program,
         )
-        record.summary = summary.record_summary(record)
+        record.summary = record_summary.record_summary(record)
         folder, _ = files.new_run(run.home, run.repeat)
-        write_once(folder / RECORD_NAME, dumps(record))
+        write_file(folder / RECORD_NAME, dumps(record))
 
 
 def test_a_program_is_launched_until_its_speedups_are_precise(program):

@@ -5,7 +5,7 @@ import pytest
 
 from record.run_files import ROOT
 from tests.helpers import GOLDEN
-from tests.helpers.launches import job
+from tests.helpers.launch_plans import job
 from train.config.machine_config import ContainerConfig
 from train.launch.job import MPICH, Exchange, Nodes, Shared
 from train.launch.launchers.emulated import in_networks

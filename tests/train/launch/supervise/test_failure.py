@@ -7,7 +7,7 @@ import pytest
 
 from record.parts import RankPart
 from record.schema import Failure
-from tests.helpers import launches
+from tests.helpers import launch_plans
 from train.launch.job import Exchange, Group, Job, JobOutcome, Nodes
 from train.launch.launchers import LAUNCHERS
 from train.launch.supervise import failure
@@ -39,7 +39,7 @@ TIMEOUT = "[0]: Horovod background loop uncaught exception: [unbound_buffer.cc:8
 
 
 def job(tmp_path: Path, controller: str = "gloo", ranks: int = 2) -> Job:
-    return replace(launches.job(controller, folder=tmp_path), nodes=Nodes(("n1", "n2", "n3", "n4")[:ranks]))
+    return replace(launch_plans.job(controller, folder=tmp_path), nodes=Nodes(("n1", "n2", "n3", "n4")[:ranks]))
 
 
 def running(rank: int, phase: str = "timed") -> RankPart:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from analysis.table.checks import faults
+from analysis.table.record_checks import faults
 from analysis.verify import on_disk, verify
 from record import protocol
 from tests.helpers import ROOT
 from tests.helpers.kit import records, wait_for
-from tests.helpers.launches import make_plan
+from tests.helpers.launch_plans import make_plan
 from train.launch.plan.planned_runs import Run
 from train.launch.supervise.interrupted import record_interrupted
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 OVERRIDES = ("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.repeats=1")
 LAUNCH = """
 import sys
-from tests.helpers.launches import make_plan
+from tests.helpers.launch_plans import make_plan
 from tests.helpers.written_ranks import WrittenRanks
 from train.launch.plan.planned_runs import Run
 from train.launch.supervise import one_run

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from record.schema import Failure, NodeQuota
-from tests.helpers import launches
+from tests.helpers import launch_plans
 from tests.helpers.run_records import make_record
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
@@ -69,7 +69,7 @@ class Lines(Launcher):
 
 
 def job(folder: Path) -> Job:
-    return replace(launches.job(folder=folder), env={"KIT_EXAMPLE": "set"})
+    return replace(launch_plans.job(folder=folder), env={"KIT_EXAMPLE": "set"})
 
 
 def test_a_job_ends_by_itself_with_its_status_its_output_and_its_quotas(tmp_path):

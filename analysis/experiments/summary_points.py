@@ -1,0 +1,320 @@
+"""The numbers of one experiment, point by point: as a text table and as JSON."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import pandas as pd
+from msgspec import UNSET, UnsetType
+
+from analysis import labels, speedups
+from analysis.documents import Document, NumberField, about, counted
+from analysis.experiments import allreduce_points, arms, final_values, point_bounds, point_energy
+from analysis.experiments.allreduce_points import AllreducePoint
+from analysis.speedups import ScalingPoint
+from analysis.stats import Number, repeats, significant, unknown
+from analysis.stats.repeats import singles
+from analysis.table import controls
+from analysis.table.hardware import GPUS, PER_EPOCH, PROCESSORS
+from analysis.table.swept_axis import LINK, SCALING
+from record import recorded_config
+
+# The columns that identify points, and their headers.
+_POINT = {
+    "nodes": "nodes",
+    "ranks": "ranks",
+    "threads_per_rank": "threads\na rank",
+    "batch_per_rank": "batch\na rank",
+    "link_mbit_per_s": "link\nMbit/s",
+}
+# Axes that one of these columns shows.
+_AXES_WITH_COLUMN = (*SCALING, "threads_per_rank", "batch_per_rank", "global_batch", LINK)
+_FINAL = {
+    "validation_accuracy": "validation\naccuracy",
+    "validation_mean_absolute_error": "mean absolute\nerror [classes]",
+}
+_ENERGY = {PROCESSORS: "joules\nan image", GPUS: "joules of GPUs\nan image"}
+_ENERGY |= {PER_EPOCH[name]: header.replace("image", "epoch") for name, header in _ENERGY.items()}
+_OVER_BASE = "ratio_to_base"
+_OF_RUN = ("experiment", "model", "nodes", "ranks", "ranks_per_node", "threads_per_rank", "batch_per_rank",
+            "global_batch", "arm", "axis", "axis_value")  # fmt: skip
+
+
+Optional = NumberField | UnsetType
+
+
+class SummaryPoint(Document):
+    """A point of an experiment that trains; it has those numbers that are known."""
+
+    experiment: str
+    model: str
+    nodes: int | None
+    ranks: int | None
+    ranks_per_node: int | None
+    threads_per_rank: int | None
+    batch_per_rank: int | None
+    global_batch: int | None
+    arm: Annotated[str, about("its name, as `without-allreduce` of the control; empty: the experiment has one arm")]
+    axis: Annotated[str, about("the swept parameter")]
+    axis_value: Annotated[float | str | None, about("its value here")]
+    series: Annotated[str, about("what distinguishes it from other series of its model")]
+    design: Literal["rounds", "launches"]
+    rounds: Annotated[int, about("how many; 0 for launches")]
+    launches: int
+    note: Annotated[str, about("for the reader")]
+    images_per_s: Annotated[NumberField, about("of the whole job, in `unit`")]
+    unit: Annotated[str, about("of the rates: images/s, or another, as tokens/s; 1/s: not known")]
+    compute_limit_images_per_s: Annotated[Optional, about("bound by the processors, as the same jobs measured")] = UNSET
+    compute_limit_fraction: Annotated[Optional, about("share of it that was reached")] = UNSET
+    link_limit_images_per_s: Annotated[Optional, about("bound by the links, as the same jobs measured")] = UNSET
+    link_limit_fraction: Annotated[Optional, about("share of it that was reached")] = UNSET
+    joules_per_image: Annotated[Optional, about("energy of the processors of all hosts [J]")] = UNSET
+    gpu_joules_per_image: Annotated[Optional, about("energy of the GPUs of all ranks [J]")] = UNSET
+    joules_per_epoch: Annotated[Optional, about("as joules_per_image, of the steps of an epoch [J]")] = UNSET
+    gpu_joules_per_epoch: Annotated[Optional, about("as gpu_joules_per_image, of the steps of an epoch [J]")] = UNSET
+    speedup_throughput: Annotated[Optional, about("over the fewest ranks, by throughput")] = UNSET
+    efficiency_throughput: Annotated[Optional, about("over the fewest ranks, by throughput")] = UNSET
+    speedup_wall_time: Annotated[Optional, about("over the fewest ranks, by wall time")] = UNSET
+    efficiency_wall_time: Annotated[Optional, about("over the fewest ranks, by wall time")] = UNSET
+    speedup_job_time: Annotated[Optional, about("over the fewest ranks, by job time")] = UNSET
+    efficiency_job_time: Annotated[Optional, about("over the fewest ranks, by job time")] = UNSET
+    ratio_to_base: Annotated[Optional, about("images/s over those of the base on as many ranks")] = UNSET
+    validation_accuracy: Annotated[Optional, about("after the last epoch, a fraction")] = UNSET
+    validation_mean_absolute_error: Annotated[Optional, about("after the last epoch [classes]")] = UNSET
+
+
+@dataclass(frozen=True)
+class SummarizedPoint:
+    """One point of an experiment: its runs or rounds, as from `speedups.rates`, and its numbers by name."""
+
+    runs: pd.DataFrame
+    series: str  # a label that distinguishes it from the other series of its model
+    numbers: dict[str, Number]
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds; 0 where each launch was of this point alone."""
+        return int(self.runs["round"].notna().sum())
+
+    @property
+    def launches(self) -> int:
+        """The number of launches."""
+        return int(self.runs["record"].nunique())
+
+
+def points(local: pd.DataFrame) -> list[SummarizedPoint]:
+    """Return the points of one experiment, by model and series."""
+    rates = {by: speedups.rates(local, by) for by in speedups.BY}
+    among, result = _without_own_controls(rates["throughput"]), []
+    ratios = arms.ratios(local) if arms.compared(local) else ()
+    over_base = {(ratio.series, ratio.ranks): ratio.number for ratio in ratios}
+    for (_, name), series in among.groupby(["model", "series"], sort=False):
+        curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
+        for _, at in series.groupby([*_POINT, "axis_value"], dropna=False):
+            numbers = {"images_per_s": speedups.rate_of(at)}
+            numbers |= dict(_speedups(at, curves)) | dict(_final_numbers(at, local))
+            size = (name, int(at["ranks"].iloc[0]))
+            numbers |= {_OVER_BASE: over_base[size]} if size in over_base else {}
+            numbers |= dict(_bounds(at, local, numbers["images_per_s"])) | point_energy(local, at)
+            excluded = ("arm",) if at["kind"].eq("control").all() else ()
+            result.append(SummarizedPoint(at, " ".join(labels.distinctions(at, among, *excluded)), numbers))
+    return result
+
+
+def _without_own_controls(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs without controls of themselves: a rank alone exchanges nothing, in the same rounds."""
+    same = ["record", "round", "ranks", "batch_per_rank"]
+    control = runs["kind"].eq("control") & runs["round"].notna()
+    itself = pd.MultiIndex.from_frame(runs[same]).isin(pd.MultiIndex.from_frame(runs.loc[~control, same]))
+    return runs[~(control & runs["ranks"].eq(1) & itself)]
+
+
+def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, list[ScalingPoint]]:
+    """Return speedup and efficiency of one series over its ranks, by each rate; none if ranks do not vary."""
+    runs = rates["throughput"]
+    base = speedups.base_of(runs, among)
+    if runs["axis"].iloc[0] not in SCALING or (base is None and runs["ranks"].nunique() == 1):
+        return {}
+    if base is not None:  # the controls on its ranks have other batches
+        rates = {"throughput": runs[runs["ranks"] > base["ranks"].min()]}
+    curves = {by: speedups.curve(rows, "ranks", base) for by, rows in rates.items()}
+    return {by: curve for by, curve in curves.items() if by == "throughput" or len(curve) > 1}
+
+
+def _speedups(at: pd.DataFrame, curves: dict[str, list[ScalingPoint]]) -> Iterator[tuple[str, Number]]:
+    """Yield speedup and efficiency of a point, by each rate that has them."""
+    size = float(at["ranks"].iloc[0])
+    for by, curve in curves.items():
+        for point in (point for point in curve if point.size == size):
+            for name, number in (("speedup", point.speedup), ("efficiency", point.efficiency)):
+                yield f"{name}_{by.replace(' ', '_')}", replace(number, n=point.n)
+
+
+def _bounds(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tuple[str, Number]]:
+    """Yield the bounds of a point, and the share of each that its throughput reaches; a bound counts as exact."""
+    for quantity, bound in point_bounds(local, at).items():
+        yield quantity, unknown(bound, int(at["record"].nunique()))
+        yield quantity.replace("_images_per_s", "_fraction"), rate.over(bound)
+
+
+def _final_numbers(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Number]]:
+    """Yield the quantities after the last epoch, for a point that was trained over epochs."""
+    for quantity in _FINAL:
+        final = at["record"].map(final_values(local, quantity)).dropna()
+        if len(final):
+            yield quantity, repeats.arithmetic_mean(singles(final.tolist()))
+
+
+def answer(local: pd.DataFrame) -> list[SummaryPoint] | list[AllreducePoint]:
+    """Return the points of one experiment."""
+    if local["quantity"].eq("allreduce_s").any():
+        return allreduce_points.answer(local)
+    return [
+        SummaryPoint(
+            **{name: point.runs[name].iloc[0] for name in _OF_RUN},
+            **{name: getattr(point, name) for name in ("series", "rounds", "launches")},
+            design="rounds" if point.rounds else "launches",
+            note=_remarks(point.runs),
+            unit=labels.rate_unit(point.runs),
+            **point.numbers,  # type: ignore[arg-type]
+        )
+        for point in points(local)
+    ]
+
+
+def _ratio(number: Number | None) -> str:
+    if number is None:
+        return ""
+    return number.text(".3f" if number.high - number.low < 0.02 else ".2f")
+
+
+def _number(value: float, unknown: str) -> str:
+    return unknown if pd.isna(value) else f"{value:g}"
+
+
+def _remarks(runs: pd.DataFrame) -> str:
+    remarks = ["without Horovod"] if (runs["backend"] == "none").any() else []
+    remarks += ["without allreduce"] if not remarks and not runs["allreduce"].all() else []
+    remarks += ["not synchronous SGD"] if runs["backend"].isin(recorded_config.ASYNCHRONOUS).any() else []
+    remarks += labels.server_cores(runs)
+    remarks += ["shared cores: not valid as a scaling result"] if runs["cores_shared"].any() else []
+    return "; ".join(remarks)
+
+
+def rows(local: pd.DataFrame) -> pd.DataFrame:
+    """Return one row for each point of one experiment, in the order of the models, for a text table.
+
+    Brackets hold the 95 % interval where it is known; columns without a value are left out. A sweep over allreduces has
+    the columns of `allreduce_points.rows`.
+    """
+    if local["quantity"].eq("allreduce_s").any():
+        return allreduce_points.rows(local)
+    among = speedups.rates(local)
+    table = pd.DataFrame([_row(point, among) for point in points(local)]).astype(object).fillna("")
+    columns = [column for column in table if not table[column].isin([""]).all()]
+    return table[sorted(columns, key=lambda column: column == "note")]
+
+
+def _row(point: SummarizedPoint, among: pd.DataFrame) -> dict[str, object]:
+    """Return the row of a point; `among`: the runs of the experiment."""
+    first = point.runs.iloc[0]
+    row: dict[str, object] = {"model": labels.name(first["model"]), "series": point.series}
+    row |= {header: first[column] for column, header in _POINT.items()}
+    if point.runs["kind"].eq("control").all():
+        row["nodes"] = f"{first['nodes']}, control"
+    limited = among["link_mbit_per_s"].notna().any()
+    row[_POINT["link_mbit_per_s"]] = _number(first["link_mbit_per_s"], "no limit") if limited else ""
+    for axis in among["axis"].unique():
+        if axis and axis not in _AXES_WITH_COLUMN:
+            row[axis.replace(".", ".\n")] = _number(first["axis_value"], "none") if first["axis"] == axis else ""
+    row |= {"rounds": point.rounds or "", "launches": point.launches}
+    row[labels.rate_unit(point.runs)] = point.numbers["images_per_s"].text()
+    for name in ("compute", "link"):
+        row[f"of the\n{name} limit"] = _ratio(point.numbers.get(f"{name}_limit_fraction"))
+    for quantity, header in _ENERGY.items():
+        row[header] = point.numbers[quantity].text() if quantity in point.numbers else ""
+    for name in ("speedup", "efficiency"):
+        row[f"{name}\nby throughput"] = _ratio(point.numbers.get(f"{name}_throughput"))
+    compared = point.numbers.get("speedup_throughput", point.numbers.get(_OVER_BASE))
+    row["variation\nbetween"] = compared.variation.removeprefix("between ") if compared else ""
+    for by in ("wall time", "job time"):
+        both = [_ratio(point.numbers.get(f"{name}_{by.replace(' ', '_')}")) for name in ("speedup", "efficiency")]
+        row[f"speedup, efficiency\nby {by}"] = ", ".join(filter(None, both))
+    row["over the\nbase"] = point.numbers[_OVER_BASE].text(".3f") if _OVER_BASE in point.numbers else ""
+    for quantity, header in _FINAL.items():
+        row[header] = point.numbers[quantity].text() if quantity in point.numbers else ""
+    return row | {"note": _remarks(point.runs)}
+
+
+def sentences(local: pd.DataFrame) -> list[str]:
+    """Return what one experiment shows: a sentence for each pair of arms, or else for the largest point of each series.
+
+    Such a point has a speedup over the smallest, or the accuracy after the last epoch. Empty if there is neither.
+    """
+    if not local["quantity"].eq("images_per_s").any():
+        return []
+    if arms.compared(local):
+        return [f"{ratio.label[0]}: {ratio.number.text('.2f')} of the throughput." for ratio in arms.ratios(local)]
+    largest = {(point.runs["model"].iloc[0], point.runs["series"].iloc[0]): point
+               for point in points(local) if _is_measured(point)}  # fmt: skip
+    return [sentence for point in largest.values() if (sentence := _sentence(point))]
+
+
+def _sentence(point: SummarizedPoint) -> str:
+    """Return what a point shows, in a sentence; "" if it has neither an accuracy nor a speedup over a smaller one."""
+    first = point.runs.iloc[0]
+    title = ", ".join(filter(None, (labels.name(first["model"]), point.series)))
+    size = counted(int(first["nodes"]), "node") if first["axis"] == "nodes" else counted(int(first["ranks"]), "rank")
+    speedup, why = point.numbers.get("speedup_throughput"), controls.why_invalid(point.runs).iloc[0]
+    for quantity, header in _FINAL.items():
+        if quantity in point.numbers:
+            return f"{title} on {size} ends with a {header.replace(chr(10), ' ')} of {point.numbers[quantity].text()}."
+    if speedup is None or speedup.value == 1:
+        return ""
+    efficiency = point.numbers["efficiency_throughput"].value
+    valid = f"; not valid as a scaling result ({why})" if why else ""
+    times = f"{speedup.text('.2f')} times as fast as on the smallest point"
+    return f"{title} on {size} is {times}, {100 * efficiency:.0f} % of the ideal{valid}."
+
+
+def speedup_rows(local: pd.DataFrame) -> pd.DataFrame:
+    """Return the speedups of the curves in rounds over the nodes of an experiment, for a narrow table.
+
+    One row for each model and number of nodes, with the fewest nodes beside these. Columns without a value are left
+    out.
+    """
+    rows = []
+    in_rounds = [point for point in points(local) if point.rounds and point.runs["axis"].iloc[0] == "nodes"]
+    for point in (p for p in in_rounds if _is_measured(p) and "speedup_throughput" in p.numbers):
+        same = [p for p in in_rounds if p.runs["series"].iloc[0] == point.runs["series"].iloc[0]]
+        smallest = min(same, key=_nodes)
+        if _nodes(point) == _nodes(smallest):
+            continue
+        speedup, ends = point.numbers["speedup_throughput"], (smallest, point)
+        control = [p for p in in_rounds if not _is_measured(p) and _is_control_of(p, point)]
+        rows.append(
+            {
+                "model": labels.name(point.runs["model"].iloc[0]),
+                "nodes": " to ".join(str(_nodes(end)) for end in ends),
+                "images/s": " to ".join(significant(end.numbers["images_per_s"].value, ".3g") for end in ends),
+                "speedup": speedup.text(".2f"),
+                "efficiency": f"{point.numbers['efficiency_throughput'].value:.2f}",
+                "without\nallreduce": f"{control[0].numbers['speedup_throughput'].value:.2f}" if control else "",
+            }
+        )
+    return pd.DataFrame(rows).replace("", None).dropna(axis=1, how="all").fillna("")
+
+
+def _is_measured(point: SummarizedPoint) -> bool:
+    return bool(point.runs["kind"].eq("measured").all())
+
+
+def _nodes(point: SummarizedPoint) -> int:
+    return int(point.runs["nodes"].iloc[0])
+
+
+def _is_control_of(control: SummarizedPoint, point: SummarizedPoint) -> bool:
+    """Return whether a point without allreduce is the control of another one."""
+    same = ["record", "nodes", "batch_per_rank"]
+    control_keys, keys = (p.runs[same].drop_duplicates().to_numpy().tolist() for p in (control, point))
+    return control_keys == keys and "speedup_throughput" in control.numbers

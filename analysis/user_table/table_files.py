@@ -1,0 +1,257 @@
+"""Files of users as grids of text cells, within bounds: separated values, XLSX, JSON, tables in text, known logs."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import itertools
+import json
+import re
+import sys
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis import TableError, grouped
+from analysis.user_table import answers, markup
+from common import bounded_files as bounded
+from common import logs
+
+_BYTES = 32 * 2**20  # of one file, and of the files in a folder
+_FILES = 1000  # in a folder
+_UNPACKED = 4 * _BYTES  # of a workbook
+_COLUMNS, _CELLS = 500, 500_000  # of one table, blank ones too
+_ALLOWED = "save the table as CSV, XLSX, JSON or Markdown"
+_TOO_LARGE = f"more than {_COLUMNS} columns or {_CELLS} cells, blank ones too: not a table of measurements"
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """The cells of one row, with the name of its file and the line on which it begins."""
+
+    cells: tuple[str, ...]
+    source: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One table. title: the title above it. decimal: the mark before decimals, "" if its format has none.
+
+    log: whether its headers are names of the kit, from a known log. columns: the text of COLUMNS beside its file.
+    """
+
+    rows: tuple[GridRow, ...]
+    title: str = ""
+    decimal: str = ""
+    log: bool = False
+    columns: str = ""
+
+    @property
+    def place(self) -> str:
+        """Return its file and first line."""
+        return f"{self.rows[0].source}, line {self.rows[0].line}"
+
+
+def trimmed(cells: Sequence[str]) -> list[str]:
+    """Return cells without the blank ones at their end."""
+    return list(cells)[: max((at for at, cell in enumerate(cells, 1) if cell), default=0)]
+
+
+def read_grids(path: Path) -> tuple[list[Grid], list[str]]:
+    """Return the tables in a file, in the files of a folder at any depth, or on standard input for "-"; and problems.
+
+    A problem is one line that names a file that cannot be read, and why. Files of a folder whose headers are alike are
+    one table.
+    """
+    grids: list[Grid] = []
+    problems: list[str] = []
+    left = _BYTES
+    for file in _files(path) if path.is_dir() else [path]:
+        try:
+            data = _bytes(file, left, link=file == path)
+            left -= len(data)
+            columns = "" if str(file) == "-" else answers.stored(file, data)
+            tables = _grids(data, "standard input" if str(file) == "-" else str(file))
+            grids += [replace(grid, columns=columns) for grid in tables]
+        except TableError as error:
+            problems.append(str(error))
+        except (ValueError, RecursionError, MemoryError, OverflowError, csv.Error) as error:
+            problems.append(f"{file}: cannot be read: {error}: {_ALLOWED}")
+    if not path.is_dir():
+        return grids, problems
+    joined = grouped(
+        grids, lambda grid: id(grid) if grid.log else (grid.rows[0].cells, grid.title, grid.decimal, grid.columns)
+    )
+    return [
+        replace(same[0], rows=(*same[0].rows, *(row for grid in same[1:] for row in grid.rows[1:])))
+        for same in joined.values()
+    ], problems
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files in a folder at any depth, by name; it follows no link to a folder, and skips hidden names."""
+    names = (path for path in folder.rglob("*") if answers.SUFFIX not in path.name and not path.is_dir())
+    shown = (path for path in names if not any(part.startswith(".") for part in path.relative_to(folder).parts))
+    files = sorted(itertools.islice(shown, _FILES + 1))
+    if len(files) > _FILES:
+        raise TableError(f"{folder}: more than {_FILES} files: name the file, or a smaller folder")
+    if not files:
+        raise TableError(f"{folder}: an empty folder")
+    return files
+
+
+def _bytes(path: Path, most: int, link: bool) -> bytes:
+    """Return the bytes of a regular file. `link`: whether it may be a link; in a folder it may lead out of it."""
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(most + 1)
+        if len(data) > most:
+            raise TableError(f"{path}: more than {_BYTES / 1e6:.0f} MB: not a table of measurements")
+        return data
+    try:
+        return bounded.read(path, most, links=link)
+    except OSError as error:
+        reason = "a link, which is not followed" if path.is_symlink() and not link else error.strerror
+        raise TableError(f"{path}: cannot be read: {reason}") from error
+
+
+def _grids(data: bytes, source: str) -> list[Grid]:
+    """Return the tables in the bytes of one file. Raises TableError naming it if it has none."""
+    if data.startswith(b"PK\x03\x04") and b"xl/workbook.xml" in data:
+        return list(_sheets(data, source))
+    text = _decoded(data, source)
+    _, runs = logs.rows(text, source)
+    if runs:
+        names = [*dict.fromkeys(name for row in runs for name in row if name != "line")]
+        cells = ((row["line"], [str(row.get(name, "")) for name in names]) for row in runs)
+        return [replace(_grid(source, [(0, names), *cells], decimal="."), log=True)]
+    text = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", re.sub(r"\r\n?", "\n", text))
+    if not text.strip():
+        raise TableError(f"{source}: it is empty")
+    if max(map(text.count, ",;\t|[{&<")) > _CELLS:
+        raise TableError(f"{source}: {_TOO_LARGE}")
+    if rows := _json_rows(text, source):
+        return [_grid(source, enumerate(rows), decimal=".")]
+    if tables := markup.read_markup(text):
+        return [_grid(source, lines, title, decimal=".") for title, lines in tables]
+    if separated := _separated(text, source):
+        return [_grid(source, separated[1], decimal="." if separated[0] == "," else "")]
+    if blanks := markup.blanks(text):
+        return [_grid(source, blanks)]
+    raise TableError(f"{source}: no table that is known: {_ALLOWED}")
+
+
+def _grid(source: str, rows: Iterable[tuple[int, Sequence[str]]], title: str = "", decimal: str = "") -> Grid:
+    """Return the rows that are not blank, each with its line, as a grid. Raises TableError for too many cells."""
+    table: list[GridRow] = []
+    count = 0
+    for line, cells in rows:
+        count += max(1, len(cells))
+        if count > _CELLS or len(trimmed(cells)) > _COLUMNS:
+            raise TableError(f"{source}, line {line}: {_TOO_LARGE}")
+        table += [GridRow(tuple(cells), source, line)] if any(cells) else []
+    return Grid(tuple(table), title, decimal)
+
+
+def _decoded(data: bytes, source: str) -> str:
+    """Return bytes as text: UTF-16 if marked so, else UTF-8, else Windows-1252."""
+    for encoding in ("utf-16",) if data.startswith((b"\xff\xfe", b"\xfe\xff")) else ("utf-8-sig", "cp1252"):
+        with contextlib.suppress(UnicodeDecodeError):
+            if "\0" not in (text := data.decode(encoding)):
+                return text
+    raise TableError(f"{source}: not a text file: {_ALLOWED}")
+
+
+def _sheets(data: bytes, source: str) -> Iterator[Grid]:
+    """Yield the sheets of a workbook that have cells."""
+    import openpyxl  # takes 0.2 s
+
+    try:
+        if sum(part.file_size for part in zipfile.ZipFile(io.BytesIO(data)).infolist()) > _UNPACKED:
+            raise TableError(f"{source}: larger than {_UNPACKED >> 20} MiB unpacked: not a table of measurements")
+        workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        several = len(workbook.worksheets) > 1
+        for sheet in workbook.worksheets:
+            sheet.reset_dimensions()  # what the file states of them may be wrong
+            rows = enumerate((list(map(_cell, values)) for values in sheet.iter_rows(values_only=True)), 1)
+            name = f"{source}, sheet '{sheet.title}'" if several else source
+            grid = _grid(name, rows, sheet.title if several else "", decimal=".")
+            yield from [grid] if grid.rows else []
+    except TableError:
+        raise
+    except Exception as error:  # a broken workbook can raise anything
+        raise TableError(f"{source}: a workbook that cannot be read ({error}): save the sheet as CSV") from error
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else str(value)
+
+
+def _json_rows(text: str, source: str) -> list[list[str]]:
+    """Return the headers and rows of JSON: records in a list, alone or under one key, or one a line; else columns.
+
+    Columns are lists by name, or pandas' forms of a table. Objects in a record are joined to it, with their name before
+    those of their values. [] if the text is no JSON.
+    """
+    content = None
+    for lines in ([text], text.splitlines()) if text.lstrip()[0] in "[{" else ():
+        with contextlib.suppress(json.JSONDecodeError):
+            content = content or [json.loads(line) for line in lines if line.strip()]
+    if not content:
+        return []
+    try:
+        frame = _frame(content[0] if len(content) == 1 else content).astype(object)
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise TableError(f"{source}: JSON without records: give a list of objects, or one object a line") from error
+    if frame.size > _CELLS:
+        raise TableError(f"{source}: {_TOO_LARGE}")
+    return [list(map(str, frame)), *(list(map(_cell, row)) for row in frame.to_numpy().tolist())]
+
+
+def _frame(content: Any) -> pd.DataFrame:
+    """Return JSON as a table. Raises ValueError or the like if it is none."""
+    if isinstance(content, dict):
+        values = [*content.values()]
+        records = [value for value in values if isinstance(value, list) and value and isinstance(value[0], dict)]
+        if "schema" in content or len(records) == 1:
+            content = content["data"] if "schema" in content else records[0]
+        elif values and all(isinstance(value, list) for value in values):
+            return pd.DataFrame(content.get("data", content), columns=content.get("columns"))
+        elif values and all(isinstance(value, dict) for value in values):
+            return pd.DataFrame(content if all(map(str.isdigit, values[0])) else values)
+        else:
+            content = [content]
+    if not content or not all(isinstance(item, dict) for item in content):
+        raise ValueError
+    return pd.json_normalize(content, sep=" ")
+
+
+def _separated(text: str, source: str) -> tuple[str, list[tuple[int, list[str]]]] | None:
+    """Return the mark between values, and their rows; None if fewer than 3 of 10 lines have as many of a mark.
+
+    Raises TableError for broken quotes, with their line.
+    """
+    declared = re.match(r"sep=([,;|\t])\n", text)
+    lines = [line for line in text.split("\n")[:200] if line.strip() and len(line) < 100_000]
+    votes = {mark: Counter(len(row) for row in csv.reader(lines, delimiter=mark) if row[1:]) for mark in ";\t|,"}
+    most = {mark: max(((count, width) for width, count in votes[mark].items()), default=(0, 0)) for mark in votes}
+    mark = declared[1] if declared else max(most, key=lambda mark: most[mark])
+    if not declared and most[mark][0] < 0.3 * len(lines):
+        return None
+    rows, before = [], 0
+    reader = csv.reader(io.StringIO(text), delimiter=mark, skipinitialspace=mark != "\t", strict=True)
+    try:
+        for row in reader:
+            rows.append((before + 1, [cell.strip() for cell in row]))
+            before = reader.line_num
+    except csv.Error as error:
+        raise TableError(f"{source}, line {before + 1}: not readable as CSV: {error}") from error
+    return mark, rows[1:] if declared else rows

@@ -1,0 +1,67 @@
+import pytest
+
+from record import record_summary
+from record.schema import AllreduceTimes, Rank, Usage
+from tests.helpers.bare_record import bare_record
+
+
+def test_the_largest_message_of_a_sweep_counts_with_the_time_of_its_slowest_rank():
+    record = bare_record()
+    record.ranks[0].allreduces = [AllreduceTimes(1024, [0.001]), AllreduceTimes(4096, [0.25, 0.75])]
+    assert record_summary.record_summary(record) == {
+        "timed_s": 3.0,
+        "largest_message_bytes": 4096,
+        "largest_message_s": 0.5,
+    }
+
+
+def _rank(at_s, cpu_s, memory_bytes, gpu=None, cores=(0, 1)):
+    none = [None] * len(at_s)
+    used = Usage(at_s, cpu_s, memory_bytes, gpu or none, [2**30] * len(at_s) if gpu else none)
+    return Rank(0, 0, 0, "n", list(cores), None, {}, [], [], 0, usage=used)
+
+
+def test_each_second_is_the_mean_over_the_ranks_that_were_sampled_in_it():
+    # CPU time between two samples over that of two cores.
+    first = _rank([3.5, 4.5, 5.5], [0.0, 2.0, 4.0], [100, 100, 300])  # 2 s in 1 s: 1, 1
+    second = _rank([4.5, 5.5], [0.0, 1.0], [500, 500])  # began a second later: 1/2
+    assert record_summary.usage_by_second([first, second]) == [
+        record_summary.UsageSecond(4, 1.0, 100.0, None, None),
+        record_summary.UsageSecond(5, 0.75, 400.0, None, None),
+    ]
+
+
+def test_a_gpu_counts_where_it_is_known():
+    with_gpu, without_gpu = _rank([0.5, 1.5], [0.0, 0.0], [1, 1], [0.2, 0.8]), _rank([0.5, 1.5], [0.0, 0.0], [1, 1])
+    (second,) = record_summary.usage_by_second([with_gpu, without_gpu])
+    assert (second.gpu_use_fraction, second.gpu_memory_bytes) == (0.8, 2**30)
+
+
+def test_the_summary_is_the_mean_over_time_and_empty_without_samples():
+    rank = _rank([0.0, 1.0, 2.0], [0.0, 2.0, 2.0], [1, 1, 1])
+    assert record_summary.mean_usage([rank]) == {"cpu_use_fraction": 0.5}
+    assert record_summary.mean_usage([_rank([0.0], [0.0], [1])]) == {}
+    rank.usage = None
+    assert record_summary.mean_usage([rank]) == {}
+
+
+def test_samples_of_the_same_seconds_are_kept_on_all_ranks():
+    # 60 s on two ranks, the second of which began 2 s later: 118 samples, of which 24 may stay, 12 a rank: one in 6 s
+    busy, late = ([0.5 + second for second in range(first, 60)] for first in (0, 2))
+    ranks = [_rank(at_s, [2 * at for at in at_s], [round(at) for at in at_s]).usage for at_s in (busy, late)]
+    assert record_summary.thinned_usage([*ranks, None], max_samples=118) == [*ranks, None]
+    first, second = record_summary.thinned_usage(ranks, max_samples=24)
+    assert first.at_s == [0.5 + second for second in range(0, 60, 6)]
+    assert second.at_s == [2.5, *first.at_s[1:]]
+    assert (
+        record_summary.cpu_fractions(first, 2) == record_summary.cpu_fractions(second, 2) == [1.0] * 9
+    )  # as with all samples
+    assert all(len(column) == 10 for column in vars(first).values())
+
+
+@pytest.mark.parametrize("most", [19_999, 10_000, 777, 20])
+def test_there_are_at_most_as_many_samples_as_allowed_and_at_least_half(most):
+    at_s = [0.3 + second for second in range(10_000)]
+    used = _rank(at_s, at_s, [1] * 10_000).usage
+    thinned = record_summary.thinned_usage([used, None, used], most)
+    assert most / 2 <= sum(len(usage.at_s) for usage in thinned if usage) <= most

@@ -1,0 +1,179 @@
+import pytest
+
+from train.config.checks import ConfigError
+from train.config.compose import load
+from train.config.run_config import ExperimentConfig
+
+TIMELINE = ["experiment=timeline", "model=tiny"]
+ADASUM = ["distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
+MWMS = ["distribution=mwms", "nodes=2"]
+PS = ["distribution=ps", "nodes=2"]
+APART = ["distribution.servers_on=nodes"]
+PASSES = "distribution.backward_passes_per_step=3"
+PS_CPU = ["distribution=ps_cpu", "nodes=2"]
+SWEEP = ["experiment=allreduce_bench", "nodes=2"]
+STRONG = ["batch_per_rank=null", "global_batch=6", "nodes=2"]
+FRUIT = ["dataset=fruit", "dataset.data_dir=/data"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["nodes=0"], "nodes=0: must be 1 or more"),
+        (["device=tpu"], "device=tpu: allowed are cpu, gpu"),
+        (["precision=fp16"], "precision=fp16: .*with device=cpu allowed are fp32, bf16"),
+        (["batch_per_rank=null"], "batch_per_rank=None: give batch_per_rank or global_batch"),
+        ([*STRONG, "global_batch=33"], "global_batch=33: must be a multiple of 2 ranks"),
+        (["batch_per_rank=4", "global_batch=9", "nodes=2"], "global_batch=9: contradicts batch_per_rank=4 on 2 ranks"),
+        (["distribution=none", "nodes=2"], "distribution.backend=none: 2 ranks need .*=horovod, mwms, ps or ps_cpu"),
+        (["measure.total_steps=1", "nodes=2"], "measure.total_steps=1: 2 ranks need at least one step each"),
+        (["measure.epochs=2"], "measure.epochs=2: synthetic data has no epochs"),
+        (["optimizer.warm_up_epochs=1"], "optimizer.warm_up_epochs=1.0: synthetic data has no epochs"),
+        (["optimizer.learning_rate=inf"], "optimizer.learning_rate=inf: must be above 0 and finite"),
+        (["model.name=vgg17"], "model.name=vgg17: allowed are .*vgg16, vgg19"),
+        (["assumed=[optimizer.speed]"], "assumed=optimizer.speed: no such key"),
+        (["dataset.training_samples=9"], "dataset.training_samples=.*synthetic data has no samples"),
+        ([*SWEEP, "allreduce_sweep.smallest_bytes=1000"], "smallest_bytes=1000: must be a power of two, 32 bytes"),
+        ([*SWEEP, "allreduce_sweep.largest_bytes=512"], "smallest_bytes=1024: must not be above largest_bytes=512"),
+        ([*SWEEP, "nodes=1"], "nodes=1: an allreduce needs 2 ranks or more"),
+        ([*SWEEP, "distribution.allreduce=false"], "an allreduce sweep needs backend=horovod and allreduce=true"),
+        (["distribution.op=adasum"], "distribution.controller=gloo: op=adasum needs another; set mpi"),
+        ([*ADASUM, "distribution.gradients=flat"], "distribution.gradients=flat: op=adasum needs .* set separate"),
+        ([*ADASUM, "nodes=3"], "distribution.op=adasum: needs a power of two of ranks, not 3; change nodes"),
+        ([*STRONG, "distribution.backward_passes_per_step=4"], "global_batch=6: .* multiple of 2 ranks x 4 backward"),
+        ([*TIMELINE, *MWMS], "distribution.backend=mwms: distribution.timeline=true needs another; it is Horovod's"),
+        ([*TIMELINE, "nodes=1"], "nodes=1: distribution.timeline=true needs another; it shows exchanges: give 2 ranks"),
+        (["distribution.timeline=true", "nodes=2"], "measure.design=rounds: .*true needs another; give launches: make"),
+        ([*SWEEP, "distribution.timeline=true", "measure.design=launches"], "it shows training: make timeline"),
+        ([*MWMS, "distribution.gradients=separate"], "gradients=separate: with backend=mwms allowed are grouped"),
+        ([*PS, "distribution.gradients=flat"], "gradients=flat: servers take gradients variable by variable"),
+        ([*PS, "distribution.allreduce=false"], "allreduce=False: with backend=ps there is none to leave out"),
+        ([*PS, "distribution.servers=3"], "distribution.servers=3: allowed are 1 to the number of ranks, 2"),
+        ([*PS, *APART, "ranks_per_node=2"], "ranks_per_node=2: distribution.servers_on=nodes needs 1: all nodes have"),
+        ([*PS, *APART, "device=gpu"], "device=gpu: distribution.servers_on=nodes needs cpu: a server computes nothing"),
+        ([*PS, "measure.epochs=1", "dataset=digits"], "measure.epochs=1: distribution.backend=ps needs another"),
+        ([*PS, "dataset=digits"], "dataset=digits: distribution.backend=ps needs another; its coordinator gives"),
+        ([*PS, "measure.split=true"], "measure.split=True: distribution.backend=ps needs another"),
+        ([*PS, "weights=imagenet"], "weights=imagenet: with distribution.backend=ps allowed is none"),
+        ([*PS_CPU, "distribution.backward_passes_per_step=2"], "passes_per_step=2: batch normalisation on several"),
+        ([*MWMS, "distribution.port=80"], "distribution.port=80: must be 1024 or more and at most 65535, or null for"),
+        (["launcher=ssh", "launcher.hosts=[a,b,a]"], "launcher.hosts=a,b,a: duplicate: a"),
+        (["system.link_mbit_per_s=100"], "link_mbit_per_s=100.0: needs launcher=emulated launcher.separate_networks"),
+        (["container.image=kit"], "container.image=kit: there is no container; choose container=docker"),
+        (["container=singularity", "container.mpi_home=mpi"], "container.mpi_home=mpi: must be an absolute path"),
+        (["dataset=fruit"], "data_dir=None: give the folder that holds fruit, as DATA_DIR=/data/fruit; docs/data.md"),
+        (
+            [*FRUIT, "dataset.augmentation.zoom_in_fraction=20"],
+            "zoom_in_fraction=20.0: must be 0 or more and at most 1",
+        ),
+        ([*FRUIT, "dataset.augmentation.colour=1"], "augmentation.colour: no such key; allowed here are .*zoom_in"),
+        (["weights=imagenet", "container=podman"], "weights=imagenet: a container has no folder for them"),
+    ],
+)
+def test_bad_values_are_named_with_what_is_allowed(overrides, message):
+    with pytest.raises(ConfigError, match=message):
+        load(overrides)
+
+
+@pytest.mark.parametrize("backend", ["mwms", "ps", "ps_cpu"])
+@pytest.mark.parametrize("setting", ["compression=fp16", "op=adasum", "autotune=True", "controller=mpi"])
+def test_settings_of_horovod_alone_are_refused_with_every_strategy(backend, setting):
+    with pytest.raises(ConfigError, match=f"{setting}: .*backend={backend}"):
+        load([f"distribution={backend}", "nodes=2", f"distribution.{setting}"])
+
+
+def test_servers_on_separate_nodes_are_processes_without_a_share_of_the_batch():
+    apart = load([*PS, *APART, "distribution.servers=2", "batch_per_rank=4"])
+    assert (apart.ranks, apart.global_batch, apart.nodes) == (2, 8, 2)
+    assert (apart.processes, apart.ranks_of_job, apart.all_nodes) == (4, 4, 4)
+    assert [apart.workers_of(rank) for rank in range(4)] == [1, 1, 0, 0]
+    shared = load([*PS, "distribution.servers=2"])
+    assert (shared.processes, shared.ranks_of_job, shared.all_nodes) == (2, 2, 2)
+    assert shared.workers_of(1) == 1
+    horovod = load([*APART, "nodes=2"])
+    assert (horovod.processes, horovod.all_nodes) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "batch_per_rank", "global_batch", "derived"),
+    [
+        (["ranks_per_node=2", "batch_per_rank=3"], 3, 12, ("global_batch",)),
+        (["batch_per_rank=null", "global_batch=128"], 64, 128, ("batch_per_rank",)),
+        (["batch_per_rank=2", "global_batch=4"], 2, 4, ()),
+        (["batch_per_rank=4", PASSES], 4, 24, ("global_batch",)),
+        (["batch_per_rank=null", "global_batch=24", PASSES], 4, 24, ("batch_per_rank",)),
+    ],
+)
+def test_batches_follow_from_each_other(overrides, batch_per_rank, global_batch, derived):
+    config = load(["nodes=2", *overrides])
+    assert (config.batch_per_rank, config.global_batch, config.derived) == (batch_per_rank, global_batch, derived)
+    assert config.step_batch * config.ranks == global_batch
+
+
+def test_one_process_takes_the_batches_of_all_ranks():
+    shape = ["nodes=2", "ranks_per_node=2", "batch_per_rank=3"]
+    single, several = load([*shape, "distribution=ps_cpu"]), load(shape)
+    assert single.ranks == several.ranks == 4
+    assert (single.towers, single.processes, single.step_batch, single.global_batch) == (4, 1, 12, 12)
+    assert (several.towers, several.processes, several.step_batch) == (1, 4, 3)
+
+
+@pytest.mark.parametrize("more", [["nodes=4"], ["nodes=1", "distribution.backend=none"]])
+def test_adasum_takes_a_power_of_two_of_ranks(more):
+    assert load([*ADASUM, *more]).distribution.op == "adasum"
+
+
+def test_fixed_work_shares_its_steps_out():
+    # Report 000: 500 steps in all, 62 a worker on 8 GPUs.
+    config = load(["measure.total_steps=500", "nodes=8"])
+    assert (config.measure.timed_steps, config.derived) == (62, ("global_batch", "measure.timed_steps"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("overrides", "image"),
+    [
+        (["container=docker", "device=gpu"], "kit:cuda"),
+        (["container=singularity", "container.mpi_home=/opt/mvapich2"], "images/kit-mvapich2.sif"),
+        (["container=podman", "container.image=ours:1"], "ours:1"),
+        ([], None),
+    ],
+)
+def test_the_image_follows_from_container_and_device_unless_it_is_named(overrides, image):
+    assert load(overrides).container.image == image
+
+
+def hosts(names):
+    return load(["launcher=ssh", f"launcher.hosts=[{names}]"]).launcher.hosts
+
+
+def test_names_and_addresses_are_hosts():
+    names = ("n1", "1e3", "10.0.0.7", "node-1.example.org", "my_host")
+    assert hosts("n1,'1e3',10.0.0.7,node-1.example.org,my_host") == names
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("root@n1", r"launcher.hosts=root@n1: give the name alone, and the user in ~/.ssh/config"),
+        ("'fd00::2'", "launcher.hosts=fd00::2: a host is a name or an IPv4 address, over which ranks exchange"),
+        ("'n1:2'", "launcher.hosts=n1:2: give the name alone, and the ranks of each host as ranks_per_node"),
+        ("'-oProxyCommand=x'", "a host is a name or an IPv4 address"),
+        ("1e3", r"a name that looks like a number needs quotes: launcher.hosts=\['1e3'\]"),
+    ],
+)
+def test_what_horovods_launcher_would_not_take_is_refused_with_what_to_do(name, advice):
+    with pytest.raises(ConfigError, match=advice):
+        hosts(name)
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        ({"c": "base"}, "roles.c=base: no such arm; the arms are a, b"),
+        ({"a": "in-memory"}, "roles.a=in-memory: allowed are base, control, point"),
+    ],
+)
+def test_roles_must_be_known_and_those_of_arms(roles, message):
+    with pytest.raises(ConfigError, match=message):
+        ExperimentConfig(arms={"a": [], "b": ["seed=1"]}, roles=roles)
