@@ -7,8 +7,8 @@ meaning here: steps of different ranks do not belong together, and there is one 
 import functools
 import itertools
 import operator
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
@@ -18,21 +18,12 @@ from train.distribution.parameter_servers import ParameterServers
 from train.loop import roofline
 from train.loop.learner import Learner
 from train.loop.step import TrainStep, synchronize_devices
-from train.loop.timed_steps import Batches, Steps, finite, require_finite, run_steps
+from train.loop.timed_steps import Batches, Steps, TimedSteps, finite, run_steps, time_phases
 from train.loop.training import make_model
 from train.rank import counters
 from train.task import Context
 
 RankSteps = list[Steps]  # the steps of each rank
-
-
-@dataclass(frozen=True)
-class _StepValues:
-    """The values of a rank's steps, which rank 0 sends it."""
-
-    step_times_s: list[float]
-    compute_times_s: list[float]
-    losses: list[float]
 
 
 class _Coordinator:
@@ -76,9 +67,8 @@ def train(context: Context) -> None:
 
     Raises ConfigError, NotFinite, PeerLost, RankUnresponsive, or what TensorFlow raises.
     """
-    ranks, clock, part = context.distribution, context.clock, context.part
+    ranks, clock = context.distribution, context.clock
     assert isinstance(ranks, ParameterServers)
-    settings = context.config.measure
     clock.enter("data")  # rank 0 makes the data of all ranks, with the model
     clock.enter("build")
     coordinator = _Coordinator(context, ranks) if ranks.rank == 0 else None
@@ -86,21 +76,19 @@ def train(context: Context) -> None:
     clock.enter("broadcast")  # nothing is sent: a variable has one value
     if coordinator:
         roofline.record_work(context, coordinator.learner)
+        context.part.add(notes=[_note(context)])
     ranks.barrier()
-    clock.enter("first_step")
-    first = _steps(coordinator, ranks, 1)
-    context.gate.wait_for_quota()
-    clock.enter("warm_up")
-    warm_up = _steps(coordinator, ranks, settings.warm_up_steps)
-    part.add(warm_up_step_times_s=warm_up.step_times_s)
-    losses = _losses([*first.losses, *warm_up.losses], ranks)
-    require_finite(losses, 1 + settings.warm_up_steps, before=0)
-    _time(context, ranks, coordinator)
+    time_phases(
+        context,
+        lambda count: _local_steps(coordinator.run(count) if coordinator and count else None, ranks),
+        lambda count: _time_window(context, ranks, coordinator, count),
+        lambda losses: _mean_losses(losses, ranks),
+    )
 
 
-def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator | None) -> None:
+def _time_window(context: Context, ranks: ParameterServers, coordinator: _Coordinator | None, count: int) -> TimedSteps:
     """Time the steps of all ranks, from before the coordinator gives them out until it has joined them."""
-    settings, clock, part = context.config.measure, context.clock, context.part
+    clock = context.clock
     clock.announce("timed")
     reading = counters.read_counters(context.meter)
     ranks.barrier()
@@ -109,37 +97,27 @@ def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator |
     ranks.barrier()  # the others have read their clocks: none of their steps begins before
     if coordinator:
         clock.enter("timed")
-    steps = coordinator.run(settings.timed_steps) if coordinator else None
+    begin = time.perf_counter()
+    steps = coordinator.run(count) if coordinator else None
     ranks.barrier()
+    window_s = time.perf_counter() - begin
     clock.enter("evaluate")
-    timed = _local_steps(steps, ranks)
-    part.add(step_times_s=timed.step_times_s, timed_cores=counters.counted_since(reading, context.meter))
-    if context.config.device == "cpu":
-        part.add(compute_times_s=timed.compute_times_s)
-    roofline.measure(context, ranks)
-    context.gate.release()
-    losses = _losses(timed.losses, ranks)
-    if ranks.rank == 0:
-        part.add(losses=losses, notes=[_note(context)])
-    require_finite(losses, settings.timed_steps, before=1 + settings.warm_up_steps)
+    cores = counters.counted_since(reading, context.meter)
+    return TimedSteps(_local_steps(steps, ranks), window_s, cores)
 
 
-def _steps(coordinator: _Coordinator | None, ranks: ParameterServers, count: int) -> _StepValues:
-    """Run so many steps on every rank; return those of this rank."""
-    return _local_steps(coordinator.run(count) if coordinator and count else None, ranks)
-
-
-def _local_steps(steps: RankSteps | None, ranks: ParameterServers) -> _StepValues:
+def _local_steps(steps: RankSteps | None, ranks: ParameterServers) -> Steps:
     """Return this rank's steps, from those of all ranks on rank 0; none if it only holds a server."""
     values = [  # read from their worker: no duration mixes its clock with that of rank 0
-        _StepValues(rank_steps.times_s, [*map(float, rank_steps.computed_at)], [*map(float, rank_steps.losses)])
+        ([*map(float, rank_steps.losses)], rank_steps.times_s, [*map(float, rank_steps.computed_at)])
         for rank_steps in steps or []
     ]
-    by_rank = ranks.gather(values, list[_StepValues])[0]
-    return by_rank[ranks.rank] if ranks.rank < len(by_rank) else _StepValues([], [], [])
+    by_rank = ranks.gather(values, list[tuple[list[float], list[float], list[float]]])[0]
+    losses, times_s, computed_s = by_rank[ranks.rank] if ranks.rank < len(by_rank) else ([], [], [])
+    return Steps(losses, [], times_s, [0.0] * len(times_s), computed_s)  # counted from the begin of each step
 
 
-def _losses(local: Sequence[float], ranks: ParameterServers) -> list[float]:
+def _mean_losses(local: Sequence[tf.Tensor], ranks: ParameterServers) -> list[float]:
     """Return the losses, mean over the workers, up to the first that is not finite on any of them."""
     return finite(np.mean(ranks.gather(list(local), list[float])[: ranks.workers], axis=0))
 

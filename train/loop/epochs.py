@@ -5,7 +5,6 @@ A checkpoint has everything that training needs to resume after an epoch. It is 
 when the run is complete. Rank 0 writes and reads it; the others get its content by broadcast.
 """
 
-import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from record import run_files as files
 from record.schema import CoreUse, Epoch
 from train.loop import NotFinite
 from train.loop.learner import Learner
-from train.loop.timed_steps import Batches, Steps, finite_losses, run_steps
+from train.loop.timed_steps import finite_losses, require_finite, run_steps, time_window
 from train.predictions import Predictions
 from train.rank import counters, environment
 from train.task import Context
@@ -34,23 +33,15 @@ _UNREADABLE = (OSError, EOFError, ValueError, KeyError, RuntimeError, zlib.error
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of training over epochs: with the variables, everything that ranks need to resume.
+    """The progress of training after whole epochs: with the variables, everything that ranks need to resume."""
 
-    Sums are over the current epoch, and the same on every rank.
-    """
-
-    epochs: tuple[Epoch, ...] = ()  # complete ones
+    epochs: tuple[Epoch, ...] = ()
     losses: tuple[float, ...] = ()  # of the timed steps so far, mean over ranks
-    steps: int = 0
-    samples: int = 0  # of all ranks together
-    loss_sum: float = 0.0  # over the steps, of the mean over ranks
-    hits: float = 0.0  # of all ranks together
-    duration_s: float = 0.0
 
     @property
-    def steps_before(self) -> int:
+    def steps(self) -> int:
         """Return the steps since the beginning of training."""
-        return sum(epoch.steps for epoch in self.epochs) + self.steps
+        return sum(epoch.steps for epoch in self.epochs)
 
 
 Save = Callable[[Progress], None]
@@ -66,14 +57,13 @@ def train_epochs(context: Context, learner: Learner, progress: Progress, save: S
     save: called with the progress after each epoch.
     Raises NotFinite, after the finite losses before it are recorded.
     """
-    run = _Run(context, learner)
+    uses: list[CoreUse | None] = []
     predictions: Predictions | None = None
     record_progress(context, progress)
     while len(progress.epochs) < context.config.measure.epochs:
-        progress = run.train_epoch(progress)
         if len(progress.epochs) == context.config.measure.epochs - 1:
             predictions = Predictions.empty(learner.model.output_shape[-1], learner.data.class_names)
-        progress = _evaluated(context, learner, progress, predictions)
+        progress = _train_epoch(context, learner, progress, uses, predictions)
         record_progress(context, progress)
         save(progress)
     return predictions
@@ -90,76 +80,49 @@ def record_progress(context: Context, progress: Progress) -> None:
         context.part.add(epochs=list(epochs), losses=list(losses))
 
 
-class _Run:
-    def __init__(self, context: Context, learner: Learner) -> None:
-        self._context, self._learner = context, learner
-        self._traced = False
-        self._uses: list[CoreUse | None] = []  # of the cores, in the timed steps of each epoch
+def _train_epoch(
+    context: Context,
+    learner: Learner,
+    progress: Progress,
+    uses: list[CoreUse | None],
+    predictions: Predictions | None,
+) -> Progress:
+    """Train and evaluate the next epoch; return the progress after it. Raises NotFinite.
 
-    def train_epoch(self, progress: Progress) -> Progress:
-        """Return the progress after all steps of the next epoch. Raises NotFinite."""
-        data = self._learner.data
-        steps, untimed, duration_s = self._run_steps(data.training(len(progress.epochs)), data.steps_per_epoch)
-        return self._progress_after(progress, steps, untimed, duration_s)
-
-    def _run_steps(self, batches: Batches, count: int) -> tuple[Steps, int, float]:
-        """Make `count` steps; return them, the number of untimed ones (the very first), and the time of all in s."""
-        step, distribution, clock = self._learner.train_step, self._context.distribution, self._context.clock
-        if not self._traced:
-            clock.enter("first_step")
-        first = run_steps(step, batches, 0 if self._traced else 1)
-        self._traced = True
-        clock.announce("timed")
-        reading = counters.read_counters(self._context.meter)
-        distribution.barrier()
-        clock.enter("timed")
-        begin = time.perf_counter()  # not before the barrier: another rank may take long to write its announcement
-        timed = run_steps(step, batches, count - len(first.losses))
-        distribution.barrier()
-        duration_s = sum(first.times_s) + time.perf_counter() - begin
-        clock.enter("evaluate")
-        self._uses.append(counters.counted_since(reading, self._context.meter))
-        self._context.part.add(step_times_s=timed.times_s, timed_cores=counters.total(self._uses))
-        return first + timed, len(first.losses), duration_s
-
-    def _progress_after(self, progress: Progress, steps: Steps, untimed: int, duration_s: float) -> Progress:
-        """Return the progress after these steps. Raises NotFinite."""
-        distribution, step_batch = self._context.distribution, self._learner.data.step_batch
-        count = len(steps.losses)
-        losses = finite_losses(steps.losses, distribution)
-        timed = losses if progress.steps_before else losses[untimed:]
-        if len(losses) < count:
-            record_progress(self._context, replace(progress, losses=(*progress.losses, *timed)))
-            raise NotFinite(progress.steps_before + len(losses) + 1)
-        hits = sum(float(value) for value in steps.correct)
-        return replace(
-            progress,
-            losses=(*progress.losses, *timed),
-            steps=progress.steps + count,
-            samples=progress.samples + count * step_batch * distribution.size,
-            loss_sum=progress.loss_sum + sum(losses),
-            hits=progress.hits + float(distribution.sum(np.array([hits], np.float64))[0]),
-            duration_s=progress.duration_s + duration_s,
-        )
-
-
-def _evaluated(context: Context, learner: Learner, progress: Progress, predictions: Predictions | None) -> Progress:
-    """Return the progress with the current epoch evaluated and done. Raises NotFinite."""
+    uses: of the cores, in the timed steps of each epoch of this launch; takes those of this one.
+    predictions: takes the model's answers.
+    """
+    distribution, clock, data = context.distribution, context.clock, learner.data
+    batches, count, untimed = data.training(len(progress.epochs)), data.steps_per_epoch, 0 if uses else 1
+    if untimed:
+        clock.enter("first_step")
+    first = run_steps(learner.train_step, batches, untimed)
+    timed = time_window(context, distribution, learner.train_step, batches, count - untimed, clock)
+    uses.append(timed.cores)
+    context.part.add(step_times_s=timed.steps.times_s, timed_cores=counters.total(uses))
+    steps = first + timed.steps
+    losses = finite_losses(steps.losses, distribution)
+    reached = replace(progress, losses=(*progress.losses, *losses[0 if progress.epochs else untimed :]))
+    if len(losses) < count:
+        record_progress(context, reached)
+    require_finite(losses, count, before=progress.steps)
+    hits = distribution.sum(np.array([sum(float(value) for value in steps.correct)], np.float64))[0]
     validation = learner.evaluate(predictions)
     if validation and not np.isfinite(validation.loss):
-        raise NotFinite(progress.steps_before)  # the last update spoilt the weights
-    ordered = context.config.dataset.ordered
-    complete = Epoch(
+        raise NotFinite(progress.steps + count)  # the last update spoilt the weights
+    epoch = Epoch(
         epoch=len(progress.epochs) + 1,
-        steps=progress.steps,
-        duration_s=progress.duration_s,
-        train_loss=progress.loss_sum / progress.steps,
-        train_accuracy=progress.hits / progress.samples,
+        steps=count,
+        duration_s=sum(first.times_s) + timed.window_s,
+        train_loss=sum(losses) / count,
+        train_accuracy=float(hits) / (count * data.step_batch * distribution.size),
         validation_loss=validation.loss if validation else None,
         validation_accuracy=validation.accuracy if validation else None,
-        validation_mean_absolute_error=validation.mean_absolute_error if validation and ordered else None,
+        validation_mean_absolute_error=(
+            validation.mean_absolute_error if validation and context.config.dataset.ordered else None
+        ),
     )
-    return Progress(epochs=(*progress.epochs, complete), losses=progress.losses)
+    return replace(reached, epochs=(*progress.epochs, epoch))
 
 
 @dataclass(frozen=True)

@@ -34,13 +34,9 @@ class Learner:
 
     def __init__(self, config: RunConfig, distribution: Distribution, data: Data, model: tf_keras.Model) -> None:
         """Make optimizer and steps."""
-        self._config, self._distribution = config, distribution
+        self._distribution = distribution
         self.data, self.model = data, model
         self.evaluation_step = step.make_evaluation_step(model, distribution)
-        self._build()
-
-    def _build(self) -> None:
-        config, distribution, data = self._config, self._distribution, self.data
         passes = config.distribution.backward_passes_per_step
         batches = distribution.size * config.towers * passes
         with distribution.scope():

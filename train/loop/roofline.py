@@ -113,7 +113,7 @@ def _operations(model: tf_keras.Model, trained_below: bool) -> int:
     trained: dict[int, bool] = {}  # whether a layer, or something below it, is trained
     total = 0
     for layer in model.layers:  # in the order in which they compute
-        inputs = _inputs(layer)
+        inputs = tf.nest.flatten([node.inbound_layers for node in layer.inbound_nodes])
         below = any(trained.get(id(input_layer), trained_below) for input_layer in inputs) if inputs else trained_below
         if isinstance(layer, tf_keras.Model):
             total += _operations(layer, below)
@@ -148,11 +148,3 @@ def _output_size(layer: tf_keras.layers.Layer) -> tuple[int, int]:
     shape = layer.output_shape
     height, width = shape[2:4] if layer.data_format == "channels_first" else shape[1:3]
     return height, width
-
-
-def _inputs(layer: tf_keras.layers.Layer) -> list[tf_keras.layers.Layer]:
-    layers = []
-    for node in layer.inbound_nodes:
-        inbound = node.inbound_layers
-        layers += inbound if isinstance(inbound, list) else [inbound]
-    return layers

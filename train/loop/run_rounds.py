@@ -10,22 +10,23 @@ images are read from files, each point with one batch in memory.
 import math
 import os
 import socket
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from record import intervals, rounds
 from record.disturbance import largest, select, window_disturbance
 from record.protocol import EarlierLaunch
-from record.schema import Window
 from train.config.checks import check
 from train.config.run_config import RunConfig
-from train.loop import NotFinite
-from train.loop.stopping import is_over
+from train.loop import ArmSet, Length, NotFinite
 from train.rank import placement
 from train.task import Context
 from train.transport.rendezvous import IMPORT_WITHIN_S
 from train.transport.tcp_group import AllRanks, TcpGroup, time_limit
+
+if TYPE_CHECKING:  # it imports TensorFlow
+    from train.loop.windows import WindowRunner
 
 _MIN_STEPS = 2  # of a window, unless steps are long
 _LONG_S = 1.0  # of a step: a window of one is enough
@@ -37,44 +38,6 @@ _TIMES = 4  # a time is long compared with another if it is at least _TIMES / pr
 _BARRIER_S = 0.005  # over TCP, of hundreds of ranks
 _QUOTA_BARRIER_S = 0.02  # a node that has used up its quota continues in its next period
 _FIRST_STEP_S = 0.005  # at most, by which a first step is longer than others
-
-ArmSet = tuple[int, ...]  # the indices of the arms that measure at the same time
-
-
-@dataclass(frozen=True)
-class Length:
-    """The number of steps of a window."""
-
-    timed: int
-    untimed: int = 1  # before them
-
-
-class Windows(Protocol):
-    """The arms on a rank, which run in windows: `train.loop.windows.WindowRunner`. All ranks call each method."""
-
-    limited: bool  # whether the nodes are held to their quotas, and their links to a rate
-
-    @property
-    def exchanges(self) -> Collection[int]:
-        """Return the arms whose exchange is also measured by itself."""
-
-    def trace(self) -> None:
-        """Trace steps on all ranks at once."""
-
-    def is_untraced(self, arms: ArmSet) -> bool:
-        """Return whether the step of these arms has not run yet on some rank."""
-
-    def last_step_s(self, arms: ArmSet, steps: int) -> float:
-        """Run steps of these arms; returns the time of the last one on the slowest rank, in s."""
-
-    def run_window(self, arms: ArmSet, number: int, steps: Length) -> tuple[Window | None, bool]:
-        """Run a window in a round; returns this rank's window, if it has one, and whether its losses are finite."""
-
-    def exchange(self, index: int, number: int) -> Window | None:
-        """Exchange the gradients of an arm by themselves; None on ranks that have no part in it."""
-
-    def measure_roofline(self, index: int, brief: bool) -> None:
-        """Measure the roofline of the ranks of an arm."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +59,7 @@ class _Report:
     elapsed_s: float  # now
 
 
-def measure_rounds(context: Context, runner: Windows) -> None:
+def measure_rounds(context: Context, runner: "WindowRunner") -> None:
     """Measure all arms, round after round, until the time of the launch is over.
 
     Records the windows of each round at its end. The ranks of a group end with the weights of a step that all of them
@@ -146,7 +109,7 @@ def _earlier_launch(context: Context) -> EarlierLaunch | None:
     return earlier if context.all_ranks.gather(alike, bool)[0] else None
 
 
-def _earlier_times(context: Context, runner: Windows, earlier: EarlierLaunch) -> dict[ArmSet, float]:
+def _earlier_times(context: Context, runner: "WindowRunner", earlier: EarlierLaunch) -> dict[ArmSet, float]:
     """Return the times of a step of the arms in an earlier launch; a step that has not run yet is traced."""
     times_s = {}
     for arms in _arm_sets(context.config):
@@ -156,22 +119,19 @@ def _earlier_times(context: Context, runner: Windows, earlier: EarlierLaunch) ->
     return times_s
 
 
-def _measure_rooflines(context: Context, runner: Windows, brief: bool = False) -> None:
+def _measure_rooflines(context: Context, runner: "WindowRunner", brief: bool = False) -> None:
     """Measure the rooflines of the arms, in the first launch on a machine; `brief` again after its rounds.
+
+    Arms of the same rank group, number of ranks and rate of links have the same one: it is measured once.
 
     A disturbance so spoils only one. On a virtual machine whose cores are threads of a busy host, products ran at half
     their speed for seconds.
     """
-    for index in _arms_with_rooflines(context.config):
-        runner.measure_roofline(index, brief)
-
-
-def _arms_with_rooflines(config: RunConfig) -> list[int]:
-    """Return the first arm of each rank group, number of ranks and rate of links: the others have the same roofline."""
     first: dict[tuple[int, int, float | None], int] = {}
-    for index, arm in enumerate(config.launch.rounds):
+    for index, arm in enumerate(context.config.launch.rounds):
         first.setdefault((arm.rank_group, arm.ranks, arm.link_mbit_per_s), index)
-    return list(first.values())
+    for index in first.values():
+        runner.measure_roofline(index, brief)
 
 
 def _check_stall_shutdown(longest_s: float) -> None:
@@ -209,7 +169,7 @@ def _ranks_share_cores(config: RunConfig, seats: Sequence[_Seat]) -> bool:
     return config.system.cpu_quota_per_node is not None or placement.shared_on_a_host(own)
 
 
-def _step_s(runner: Windows, arms: ArmSet) -> float:
+def _step_s(runner: "WindowRunner", arms: ArmSet) -> float:
     """Return the time of a step of these arms, in s.
 
     The first step of a compiled function does not count: it is traced, and allocates memory. The shorter of two other
@@ -219,7 +179,7 @@ def _step_s(runner: Windows, arms: ArmSet) -> float:
     return step_s if step_s >= _LONG_S else min(step_s, runner.last_step_s(arms, 1))
 
 
-def _affordable(context: Context, runner: Windows) -> dict[ArmSet, float]:
+def _affordable(context: Context, runner: "WindowRunner") -> dict[ArmSet, float]:
     """Return the time of a step of the arms, without arms with batches so large that the budget allows few rounds.
 
     Such an arm is not run at all: its time is estimated from that of the batch before it. The reason is recorded.
@@ -292,7 +252,7 @@ def _is_due(config: RunConfig, arms: ArmSet, number: int) -> bool:
     return every or not control or number % rounds.CONTROL_EVERY == 0
 
 
-def _measure(context: Context, runner: Windows, steps: Mapping[ArmSet, Length], ranks_share_cores: bool) -> None:
+def _measure(context: Context, runner: "WindowRunner", steps: Mapping[ArmSet, Length], ranks_share_cores: bool) -> None:
     """Measure and record rounds until enough of them count, or the time is over; one at least.
 
     steps: of each window. Raises NotFinite.
@@ -315,7 +275,8 @@ def _measure(context: Context, runner: Windows, steps: Mapping[ArmSet, Length], 
         if not all(rank_report.finite for rank_report in reports):
             raise NotFinite(1 + max(length.timed for length in steps.values()))
         counting = len(select(disturbances, config.measure.precision_fraction).counting)
-        first_s, task = reports[0].began_s, context.rounds  # all ranks decide alike, by the time of rank 0
-        last_s = max(end_s(config), first_s + task.rounds_s)
-        if is_over(number + 1, counting, task.enough_rounds, first_s, reports[0].elapsed_s, last_s):
+        enough = context.rounds.enough_rounds is not None and counting >= context.rounds.enough_rounds
+        begin_s, now_s = reports[0].began_s, reports[0].elapsed_s  # all ranks decide alike, by the time of rank 0
+        round_s = (now_s - begin_s) / (number + 1)  # half of the next one may be beyond the end
+        if enough or now_s + round_s / 2 >= max(end_s(config), begin_s + context.rounds.rounds_s):
             return

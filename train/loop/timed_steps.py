@@ -2,19 +2,21 @@
 
 import itertools
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 import tensorflow as tf
 
-from record.schema import StepPhase
+from record.schema import CoreUse, StepPhase
 from train.datasets import Data
 from train.distribution import Distribution
 from train.loop import NotFinite, roofline
 from train.loop.step import TrainStep, synchronize_devices
 from train.rank import counters
+from train.rank.phases import PhaseClock
 from train.task import Context
+from train.transport.tcp_group import AllRanks
 
 Batches = Iterator[tuple[tf.Tensor, tf.Tensor]]
 
@@ -43,6 +45,15 @@ class Steps:
         return [min(max(0.0, float(end) - begin), time_s) for begin, end, time_s in steps]
 
 
+@dataclass(frozen=True)
+class TimedSteps:
+    """Steps between two barriers."""
+
+    steps: Steps
+    window_s: float  # between the barriers
+    cores: CoreUse | None
+
+
 def run_steps(step: TrainStep, batches: Batches, count: int) -> Steps:
     """Make `count` steps. Losses and correct answers stay on the device: reading them would be a transfer."""
     steps = Steps([], [], [], [], [])
@@ -59,6 +70,28 @@ def run_steps(step: TrainStep, batches: Batches, count: int) -> Steps:
     return steps
 
 
+def time_window(
+    context: Context, ranks: AllRanks, step: TrainStep, batches: Batches, count: int, clock: PhaseClock | None = None
+) -> TimedSteps:
+    """Make `count` steps between two barriers of these ranks: nothing else is between them.
+
+    clock: its phase is `timed` in the window, and `evaluate` after it.
+    """
+    if clock:
+        clock.announce("timed")
+    reading = counters.read_counters(context.meter)
+    ranks.barrier()
+    if clock:
+        clock.enter("timed")
+    begin = time.perf_counter()  # not before the barrier: another rank may take long to write its announcement
+    steps = run_steps(step, batches, count)
+    ranks.barrier()
+    window_s = time.perf_counter() - begin
+    if clock:
+        clock.enter("evaluate")
+    return TimedSteps(steps, window_s, counters.counted_since(reading, context.meter))
+
+
 def finite_losses(losses: Sequence[tf.Tensor], distribution: Distribution) -> list[float]:
     """Return the losses, mean over ranks, up to the first step at which the loss of any rank is not finite."""
     return finite(distribution.sum(np.array([float(loss) for loss in losses], np.float64)) / distribution.size)
@@ -71,34 +104,47 @@ def finite(values: np.ndarray) -> list[float]:
 
 
 def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase, Steps]:
+    """Time training steps of ranks that train together, as `time_phases`."""
+    batches, ranks = endless(data), context.distribution
+    return time_phases(
+        context,
+        lambda count: run_steps(step, batches, count),
+        lambda count: time_window(context, ranks, step, batches, count, context.clock),
+        lambda losses: finite_losses(losses, ranks),
+    )
+
+
+def time_phases(
+    context: Context,
+    run: Callable[[int], Steps],
+    time_in_window: Callable[[int], TimedSteps],
+    mean_losses: Callable[[Sequence[tf.Tensor]], list[float]],
+) -> dict[StepPhase, Steps]:
     """Time training steps between two barriers, after a first step and the warm-up; returns all these steps.
 
     The launcher's quotas, if any, hold from the warm-up to the last timed step.
+
+    run: makes so many steps. time_in_window: makes them between barriers, in the phase `timed`.
+    mean_losses: returns losses, mean over ranks, up to the first that is not finite.
     Raises NotFinite, after the finite losses before it are recorded.
     """
-    settings, distribution, clock, part = context.config.measure, context.distribution, context.clock, context.part
-    batches = endless(data)
+    settings, clock, part = context.config.measure, context.clock, context.part
     clock.enter("first_step")
-    first = run_steps(step, batches, 1)
+    first = run(1)
     context.gate.wait_for_quota()
     clock.enter("warm_up")
-    warm_up = run_steps(step, batches, settings.warm_up_steps)
+    warm_up = run(settings.warm_up_steps)
     part.add(warm_up_step_times_s=warm_up.times_s)
-    require_finite(finite_losses((first + warm_up).losses, distribution), 1 + settings.warm_up_steps, before=0)
-    clock.announce("timed")
-    reading = counters.read_counters(context.meter)
-    distribution.barrier()
-    clock.enter("timed")
-    timed = run_steps(step, batches, settings.timed_steps)
-    distribution.barrier()
-    clock.enter("evaluate")
-    part.add(step_times_s=timed.times_s, timed_cores=counters.counted_since(reading, context.meter))
+    require_finite(mean_losses((first + warm_up).losses), 1 + settings.warm_up_steps, before=0)
+    window = time_in_window(settings.timed_steps)
+    timed = window.steps
+    part.add(step_times_s=timed.times_s, timed_cores=window.cores)
     if context.config.device == "cpu":  # a GPU gets its work in advance: the step cannot see when it is done
         part.add(compute_times_s=timed.compute_times_s)
-    roofline.measure(context, distribution)
+    roofline.measure(context, context.distribution)
     context.gate.release()
-    losses = finite_losses(timed.losses, distribution)
-    if distribution.rank == 0:
+    losses = mean_losses(timed.losses)
+    if context.distribution.rank == 0:
         part.add(losses=losses)
     require_finite(losses, settings.timed_steps, before=1 + settings.warm_up_steps)
     return {"first_step": first, "warm_up": warm_up, "timed": timed}

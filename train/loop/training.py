@@ -24,20 +24,15 @@ def train(context: Context) -> Predictions | None:
     """
     context.clock.enter("data")
     data = DATASETS[context.config.dataset.name](context.config, context.distribution.rank)
-    _check_samples(context, data)
+    if data.fingerprint and len(set(context.distribution.gather(data.fingerprint, str))) > 1:
+        data_dir = context.config.dataset.data_dir
+        raise ConfigError(f"dataset.data_dir={data_dir}: the ranks find different samples in it")
     context.clock.enter("build")
     learner = Learner(context.config, context.distribution, data, make_model(context))
     predictions = _train(context, learner)
     _add_notes(context, data)
     _check_weights(context, learner.model)
     return predictions
-
-
-def _check_samples(context: Context, data: Data) -> None:
-    """Raise ConfigError, on every rank, if the ranks have found different samples."""
-    if data.fingerprint and len(set(context.distribution.gather(data.fingerprint, str))) > 1:
-        data_dir = context.config.dataset.data_dir
-        raise ConfigError(f"dataset.data_dir={data_dir}: the ranks find different samples in it")
 
 
 def make_model(context: Context) -> tf_keras.Model:

@@ -16,18 +16,16 @@ from dataclasses import dataclass, replace
 import tensorflow as tf
 
 from record.recorded_config import RoundArm
-from record.schema import CoreUse, Window
+from record.schema import Window
 from train.config.run_config import RunConfig
 from train.datasets import DATASETS, Data
 from train.distribution import Distribution, Single
-from train.loop import roofline
+from train.loop import ArmSet, Length, roofline
 from train.loop.learner import Learner
-from train.loop.run_rounds import ArmSet, Length
 from train.loop.step import ExchangeStep, TrainStep, make_exchange_step, make_train_steps, synchronize_devices
-from train.loop.timed_steps import Batches, Steps, endless, run_steps
+from train.loop.timed_steps import Batches, TimedSteps, endless, run_steps, time_window
 from train.rank import counters, placement
 from train.task import Context
-from train.transport.tcp_group import AllRanks
 
 _SETTLE_STEPS = 3  # untimed, until reading ahead has reached its steady state
 _NO_EXCHANGE = 1  # rank: it exchanges nothing
@@ -153,15 +151,6 @@ def local_exchanges(
     return {index: make_exchange_step(learner.model, arm.group) if arm else None for index, arm in local.items()}
 
 
-@dataclass(frozen=True)
-class _TimedPart:
-    """Timed steps on one set of cores."""
-
-    window_s: float  # between the barriers around them
-    steps: Steps
-    cores: CoreUse | None
-
-
 class WindowRunner:
     """The arms on this rank (None: it takes no part), and the state that each window starts from."""
 
@@ -215,7 +204,7 @@ class WindowRunner:
 
         Arms that measure at the same time run a part of the window on the cores of each.
         """
-        parts: list[_TimedPart] = []
+        parts: list[TimedSteps] = []
         for cores in self._context.core_sets if len(arms) > 1 else [None]:
             if cores is not None:
                 placement.move(cores)
@@ -277,7 +266,7 @@ class WindowRunner:
         """Return the arm among these that this rank takes part in."""
         return next((arm for index in arms if (arm := self.arms[index])), None)
 
-    def _measure(self, arms: ArmSet, steps: Length) -> _TimedPart | None:
+    def _measure(self, arms: ArmSet, steps: Length) -> TimedSteps | None:
         """Run steps of this rank's arm among these, between barriers; None if it has none there."""
         arm = self._local_arm(arms)
         self._prepare(arms)
@@ -287,9 +276,9 @@ class WindowRunner:
         with arm.group.joined(), arm.batches() as batches:
             run_steps(arm.step, batches, max(arm.settle_steps, steps.untimed))
             if len(arms) == 1:
-                return self._timed(arm, batches, steps.timed, self.all_ranks)
+                return time_window(self._context, self.all_ranks, arm.step, batches, steps.timed)
             self.all_ranks.barrier()
-            part = self._timed(arm, batches, steps.timed, arm.group)  # which must not wait for other rank groups
+            part = time_window(self._context, arm.group, arm.step, batches, steps.timed)
             self.all_ranks.barrier()
             return part
 
@@ -297,16 +286,6 @@ class WindowRunner:
         """Wait at the two barriers of a window of other ranks."""
         self.all_ranks.barrier()
         self.all_ranks.barrier()
-
-    def _timed(self, arm: LocalArm, batches: Batches, steps: int, ranks: AllRanks) -> _TimedPart:
-        """Run timed steps between two barriers of these ranks: nothing else is between them."""
-        reading = counters.read_counters(self._context.meter)
-        ranks.barrier()
-        begin = time.perf_counter()
-        timed = run_steps(arm.step, batches, steps)
-        ranks.barrier()
-        window_s = time.perf_counter() - begin
-        return _TimedPart(window_s, timed, counters.counted_since(reading, self._context.meter))
 
 
 def restoring(variables: Sequence[tf.Variable]) -> Callable[[], None]:

@@ -35,7 +35,7 @@ def test_training_resumes_after_an_epoch_as_if_nothing_had_happened(train):
     assert (first.steps, first.train_loss, first.train_accuracy) == (5, 3, 0.5)
     assert (second.steps, second.train_loss, second.train_accuracy) == (5, 8, 0.5)
     assert part.losses == [*VALUES[1:]]  # the first step is not timed
-    assert [(len(p.epochs), p.steps_before) for p in (after_first, after_second)] == [(1, 5), (2, 10)]
+    assert [(len(p.epochs), p.steps) for p in (after_first, after_second)] == [(1, 5), (2, 10)]
 
     resumed, _ = train(losses(*VALUES[5:]), progress=after_first)
     assert [(epoch.steps, epoch.train_loss) for epoch in resumed.epochs] == [(5, 3), (5, 8)]
