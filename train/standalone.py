@@ -79,15 +79,12 @@ class Standalone:
 
     def agree_on_folder(self, config: RunConfig, sweep: Sequence[str], distribution: Distribution) -> None:
         """Agree on the run folder, and append this rank's part there. Every rank calls this once all have joined."""
-        runs = [run for run in distribution.gather(self._run, AnnouncedRun | None) if run]
-        if not runs:
-            created = new_run(config, sweep, self._overrides) if distribution.rank == 0 else None
-            runs = [run for run in distribution.gather(created, AnnouncedRun | None) if run]
-        if self._run:
-            return
-        folder, rank = Path(runs[0].folder), distribution.rank
+        rank = distribution.rank
+        created = new_run(config, sweep, self._overrides) if rank == 0 else None
+        [run, *_] = distribution.gather(created, AnnouncedRun | None)
+        folder = Path(run.folder)
         folder.mkdir(parents=True, exist_ok=True)  # it exists, unless the hosts do not share it
-        self._run = runs[0]
+        self._run = run
         self._part.append_to(protocol.part_path(folder, rank, self._part.part.host, os.getpid()))
         if rank == 0:
             when_ended(self._interrupted)

@@ -1,18 +1,14 @@
 """The ranks of a strategy of TensorFlow before TensorFlow is imported: tasks, ports, addresses, timeouts.
 
 Each rank takes a port for each of its tasks, gets the addresses of all others, and checks that they answer. Ranks
-exchange addresses through the store of Horovod's launcher, which also starts the ranks of a strategy (under Slurm rank
-0 has that store). TF_CONFIG then holds the addresses of all tasks: the record keeps it. Every wait has a time limit,
-whose error names the rank that did not come.
+exchange addresses by files in the private folder of the job, which all hosts see. TF_CONFIG then holds the addresses
+of all tasks: the record keeps it. Every wait has a time limit, whose error names the rank that did not come.
 """
 
-import hmac
 import json
 import os
 import socket
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -27,20 +23,16 @@ from train.config.distribution_config import DistributionConfig as Settings
 from train.rank import placement
 from train.transport import PeerLost, RankUnresponsive, connections
 from train.transport.connections import Address
-from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
+from train.transport.rendezvous import IMPORT_WITHIN_S, Secret, write_file
 from train.transport.tcp_group import OnWait, TcpGroup, connect_to_first, time_limit
 
 WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # as TensorFlow names the tasks
 
 START_WITHIN_S = 300.0  # of all ranks: on some hosts their processes may start later than on others
-_ANSWER_WITHIN_S = 30.0  # of the store
 _POLL_S = 0.1
 _PROBES = 64  # tasks that are asked at the same time
 
-_SCOPE = "workers"  # of the store
-_MAC_BYTES = 32
-_MAX_BYTES = 1 << 16  # of a rank's entry in the store
-_STORE = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
+_RENDEZVOUS = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
 
 
 @dataclass(frozen=True)
@@ -122,50 +114,6 @@ def _silent_tasks(peers: Sequence[Peer], ranks: Collection[int], serving: bool) 
     return ", ".join(f"rank {rank} ({peers[rank].host}) at {peers[rank].endpoint(task)}" for rank, task in silent)
 
 
-class Store:
-    """Addresses that the ranks of a job exchange through the launcher that started them.
-
-    Anyone who can reach the store can write to it, so each entry is signed with the secret of the job.
-    """
-
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        """Take the address from environment variables. Raises ConfigError if they do not have it."""
-        if any(name not in variables for name in _STORE):
-            raise ConfigError(
-                "distribution: no launcher told this process of the other ranks; start them by "
-                "`python -m train.launch` or make, by hand with horovodrun --gloo, or with srun"
-            )
-        self.address = "{}:{}".format(*(variables[name] for name in _STORE))
-        self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
-
-    def put(self, rank: int, peer: Peer, key: bytes) -> None:
-        """Store the entry of this rank. Raises OSError if the store does not answer."""
-        data = msgspec.json.encode(peer)
-        data = _signature(rank, data, key) + data
-        request = urllib.request.Request(f"http://{self.address}/{_SCOPE}/{rank}", data, method="PUT")
-        self._open(request, timeout=_ANSWER_WITHIN_S).close()
-
-    def get(self, rank: int, key: bytes) -> Peer | None:
-        """Return the entry of a rank; None if there is none, or somebody else wrote it.
-
-        Raises OSError if the store does not answer.
-        """
-        try:
-            with self._open(f"http://{self.address}/{_SCOPE}/{rank}", timeout=_ANSWER_WITHIN_S) as answer:
-                content = answer.read(_MAX_BYTES)
-        except urllib.error.HTTPError as error:
-            if error.code == 404:
-                return None
-            raise
-        signature, data = content[:_MAC_BYTES], content[_MAC_BYTES:]
-        genuine = hmac.compare_digest(signature, _signature(rank, data, key))
-        return msgspec.json.decode(data, type=Peer) if genuine else None
-
-
-def _signature(rank: int, data: bytes, key: bytes) -> bytes:
-    return hmac.digest(key, b"%d %b" % (rank, data), "sha256")
-
-
 def rank_tasks(settings: Settings, rank: int, workers: int) -> tuple[str, ...]:
     """Return the tasks of a rank: the first ranks also hold the parameter servers, if any, and rank 0 the coordinator.
 
@@ -192,18 +140,16 @@ def connect(settings: Settings, workers: int, secret: Secret | None, folder: Pat
             f"nodes x ranks_per_node={workers}{servers}: this is process {rank} of {size}. "
             f"Start as many processes as nodes x ranks_per_node{' and servers' if servers else ''}, or change those"
         )
-    store, tasks = Store(os.environ), rank_tasks(settings, rank, workers)
+    tasks = rank_tasks(settings, rank, workers)
     with ExitStack() as stack:
-        key = secret.key() if secret else stack.enter_context(shared_secret(folder / f".private-{store.address}", rank))
+        secret = secret or stack.enter_context(shared_secret(folder, rank))
+        key = secret.key()
         host = connections.bind_host(os.environ.get(protocol.PEERS, "").split(","))
         listeners = {task: stack.enter_context(sock) for task, sock in task_listeners(settings, tasks, host).items()}
         ports = {task: listener.getsockname()[1] for task, listener in listeners.items()}
         peer = Peer(socket.gethostname(), host, ports)
-        try:
-            store.put(rank, peer, key)
-            peers = wait_for_peers(store, ranks, key)
-        except OSError as error:
-            raise ConfigError(f"rank {rank} ({peer.host}): the launcher's store does not answer: {error}") from error
+        write_file(secret.folder / f"rank-{rank}", msgspec.json.encode(peer).decode())
+        peers = wait_for_peers(secret.folder, ranks)
         cluster = Cluster(peers, connect_group(rank, peers, listeners[peer.first_task], key))
         hosts = [peer.host for peer in peers]
         cluster.group.on_wait = time_limit(START_WITHIN_S, rank, hosts, "reach all others")
@@ -213,15 +159,24 @@ def connect(settings: Settings, workers: int, secret: Secret | None, folder: Pat
 
 
 @contextmanager
-def shared_secret(folder: Path, rank: int) -> Iterator[bytes]:
-    """Return a context with a secret that rank 0 makes for a job without a launcher. Raises ConfigError without it."""
-    secret = Secret(folder)
+def shared_secret(folder: Path, rank: int) -> Iterator[Secret]:
+    """Return a context with a secret that rank 0 makes in `folder` for a job without a launcher.
+
+    Raises ConfigError without it, and in a process that is not a rank.
+    """
+    if any(name not in os.environ for name in _RENDEZVOUS):
+        raise ConfigError(
+            "distribution: no launcher told this process of the other ranks; start them by "
+            "`python -m train.launch` or make, by hand with horovodrun --gloo, or with srun"
+        )
+    secret = Secret(folder / f".private-{':'.join(os.environ[name] for name in _RENDEZVOUS)}")
     if rank == 0:
         secret.remove()  # of a job that was killed
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         secret.create()
     try:
-        yield secret.wait("the hosts do not share the folder, or rank 0 died; see its output, or give results=...")
+        secret.wait("the hosts do not share the folder, or rank 0 died; see its output, or give results=...")
+        yield secret
     finally:
         if rank == 0:
             secret.remove()
@@ -247,17 +202,18 @@ def task_listeners(settings: Settings, tasks: Sequence[str], host: str) -> dict[
     return listeners
 
 
-def wait_for_peers(store: Store, ranks: int, key: bytes) -> list[Peer]:
-    """Return the entry of each rank. Raises ConfigError for ranks that do not come, OSError as the store."""
+def wait_for_peers(folder: Path, ranks: int) -> list[Peer]:
+    """Return what each rank has announced in this folder. Raises ConfigError for ranks that do not come."""
     end = time.monotonic() + START_WITHIN_S
-    peers: dict[int, Peer] = {}
-    while missing := [rank for rank in range(ranks) if rank not in peers]:
-        peers |= {rank: peer for rank in missing if (peer := store.get(rank, key))}
-        if len(peers) < ranks and time.monotonic() > end:
-            names = ", ".join(str(rank) for rank in missing if rank not in peers)
-            raise ConfigError(f"rank {names} did not come within {START_WITHIN_S:.0f} s: see its log and its host")
-        time.sleep(_POLL_S if len(peers) < ranks else 0)
-    return [peers[rank] for rank in range(ranks)]
+    while True:
+        announced = {path.name for path in folder.glob("rank-*")}  # over NFS only a listing soon has new files
+        if not (missing := [str(rank) for rank in range(ranks) if f"rank-{rank}" not in announced]):
+            return [msgspec.json.decode((folder / f"rank-{n}").read_bytes(), type=Peer) for n in range(ranks)]
+        if time.monotonic() > end:
+            raise ConfigError(
+                f"rank {', '.join(missing)} did not come within {START_WITHIN_S:.0f} s: see its log and its host"
+            )
+        time.sleep(_POLL_S)
 
 
 def connect_group(rank: int, peers: Sequence[Peer], listener: socket.socket, key: bytes) -> TcpGroup:

@@ -6,19 +6,19 @@ import subprocess
 import sys
 import threading
 import types
-import urllib.request
 from contextlib import suppress
 
+import msgspec
 import pytest
-from horovod.runner.http.http_server import RendezvousServer
 
 from tests.helpers import ROOT
 from tests.helpers.thread_ranks import on_all_ranks
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.distribution import cluster
-from train.distribution.cluster import Cluster, Peer, Store
+from train.distribution.cluster import Cluster, Peer
 from train.transport import RankUnresponsive, connections
+from train.transport.rendezvous import write_file
 
 KEY = b"k" * 64
 
@@ -31,62 +31,33 @@ def settings(*overrides):
     return load(["nodes=4", *overrides]).distribution
 
 
-@pytest.fixture(scope="module")
-def server():
-    """Horovod's launcher, and its port: one for all tests, as it takes half a second to stop."""
-    server = RendezvousServer()
-    port = server.start()
-    yield server, port
-    server.stop()
+def announce(folder, rank, peer):
+    write_file(folder / f"rank-{rank}", msgspec.json.encode(peer).decode())
 
 
-@pytest.fixture
-def store(server):
-    """The empty store of Horovod's launcher."""
-    launcher, port = server
-    launcher.init([])
-    return Store({"HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)})
+def test_all_workers_are_returned_when_they_have_come(tmp_path):
+    announce(tmp_path, 0, worker(1))
+    threading.Timer(0.2, announce, (tmp_path, 1, worker(2, "n2"))).start()
+    assert cluster.wait_for_peers(tmp_path, 2) == [worker(1), worker(2, "n2")]
 
 
-def test_all_workers_are_returned_when_they_have_come(store):
-    store.put(0, worker(1), KEY)
-    threading.Timer(0.2, store.put, (1, worker(2, "n2"), KEY)).start()
-    assert cluster.wait_for_peers(store, 2, KEY) == [worker(1), worker(2, "n2")]
-
-
-def test_a_rank_that_does_not_come_is_named(store, monkeypatch):
+def test_a_rank_that_does_not_come_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "START_WITHIN_S", 0.1)
-    store.put(0, worker(), KEY)
-    store.put(2, worker(), KEY)
+    announce(tmp_path, 0, worker())
+    announce(tmp_path, 2, worker())
     with pytest.raises(ConfigError, match="rank 1, 3 did not come within 0 s: see its log and its host"):
-        cluster.wait_for_peers(store, 4, KEY)
+        cluster.wait_for_peers(tmp_path, 4)
 
 
-def test_an_entry_of_somebody_else_in_the_store_does_not_count(store):
-    def access(rank, data=None):
-        request = urllib.request.Request(
-            f"http://{store.address}/workers/{rank}", data, method="PUT" if data else "GET"
-        )
-        with urllib.request.urlopen(request) as answer:
-            return answer.read()
-
-    store.put(0, worker(1), b"x" * 64)
-    assert store.get(0, KEY) is None
-    access(1, b'{"host": "evil"}')
-    assert store.get(1, KEY) is None
-    store.put(1, worker(1), KEY)
-    assert KEY not in access(1)
-    access(0, access(1))
-    assert store.get(0, KEY) is None  # what rank 1 signed is not rank 0's
-
-
-def test_ranks_without_a_launcher_share_a_secret_by_a_folder(tmp_path):
-    folder = tmp_path / "results/.private"
+def test_ranks_without_a_launcher_share_a_secret_by_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", "127.0.0.1")
+    monkeypatch.setenv("HOROVOD_GLOO_RENDEZVOUS_PORT", "7")
+    folder = tmp_path / "results"
     with cluster.shared_secret(folder, 0) as first, cluster.shared_secret(folder, 1) as second:
-        assert first == second
+        assert (key := first.key()) == second.key()
     with cluster.shared_secret(folder, 0) as another:
-        assert another != first
-    assert not folder.exists()
+        assert another.key() != key
+    assert not [*folder.iterdir()]
 
 
 def test_each_task_has_a_port_after_the_first_and_one_that_is_taken_is_named(monkeypatch):
