@@ -15,19 +15,19 @@ from record import run_files as files
 from record.disturbance import run_selection, selection_text
 from record.progress import duration
 from record.schema import RECORD_NAME, RunRecord, load
-from train.launch.plan.planned_runs import PlannedPoint, Run
+from train.launch.plan.planned_runs import PlannedPoint
 
 STOP_LEVEL = 0.99
 MIN_LAUNCHES = 3  # of every arm that is not dropped
 Speedups = Mapping[str, Number | None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class CurveState:
     """A curve in rounds, its complete launches that count, and how many are planned."""
 
     point: PlannedPoint
-    launches: Sequence[RunRecord]
+    launches: list[RunRecord]
     planned: int
 
 
@@ -36,17 +36,15 @@ def curve_records(home: Path) -> list[RunRecord]:
     return [load(folder / RECORD_NAME) for folders in files.completed(home).values() for folder in folders]
 
 
-def result(run: Run, records: Sequence[RunRecord]) -> str:
-    """Return the result of a curve as text: each speedup, from two launches on with its interval.
-
-    run: the last launch. records: one or more.
-    """
+def result(curve: CurveState) -> str:
+    """Return the result of a curve with launches as text: each speedup, from two launches on with its interval."""
+    records = curve.launches
     labels = rounds.labels(records[-1].config)
     texts = [f"{labels[name]} {_text(speedup)}" for name, speedup in rounds.speedups(records).items()]
     disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
     left_out = [f"left out: {labels[name]}, {why}" for name, why in records[-1].arms_left_out.items()]
     launches = f"{len(records)} launch{'es' * (len(records) != 1)}"
-    return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *disturbed, *left_out])}"
+    return f"{curve.point.name}, {launches}: {'; '.join([', '.join(texts), *disturbed, *left_out])}"
 
 
 def _text(speedup: Number | None) -> str:
@@ -95,15 +93,16 @@ def is_precise(measured: Speedups, fraction: float, level: float = intervals.LEV
     return len(known) == len(measured) and all(speedup.half_width_fraction(level) <= fraction for speedup in known)
 
 
-def shortfall(run: Run, records: Sequence[RunRecord]) -> Shortfall | None:
-    """Return how a curve is less precise than asked for; None if it is not. run: its last launch."""
-    measured, goal = rounds.point_speedups(records), run.point.config.measure.precision_fraction
+def shortfall(curve: CurveState) -> Shortfall | None:
+    """Return how a curve is less precise than asked for; None if it is not."""
+    records = curve.launches
+    measured, goal = rounds.point_speedups(records), curve.point.config.measure.precision_fraction
     if is_precise(measured, goal):
         return None
     labels = rounds.labels(records[-1].config)
     by_label = {labels[name]: speedup for name, speedup in measured.items()}
     return described_shortfall(
-        run.point.name, goal, by_label, [record.job_s for record in records], _reasons(measured, records)
+        curve.point.name, goal, by_label, [record.job_s for record in records], _reasons(measured, records)
     )
 
 

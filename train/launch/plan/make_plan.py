@@ -10,7 +10,6 @@ from train.config import compose
 from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import Experiment, load, nodes_in
 from train.config.identity import config_hash, point_name, swept_values
-from train.config.run_config import RunConfig
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan import curve_design, point_checks
@@ -160,6 +159,10 @@ def _point(experiment: Experiment, launcher: Launcher, arm: ArmSpec, overrides: 
     why = f"all points of an experiment run under one launcher, here {launcher.name}"
     check(config.launcher.name == launcher.name, "launcher", config.launcher.name, why)
     launcher.check(config)
+    exchange = config.distribution
+    why = "a control needs distribution.allreduce=false"
+    check(arm.role != "control" or not exchange.allreduce, f"roles.{arm.name}", arm.role, why)
+    is_control = launcher.quotas and exchange.backend != "none" and not exchange.allreduce
     if config.threads_per_rank is None:
         cores = config.system.cores_per_node or 1
         config = config.on_cores(cores, placement.share(cores, config.ranks_per_node))
@@ -170,18 +173,9 @@ def _point(experiment: Experiment, launcher: Launcher, arm: ArmSpec, overrides: 
         config=config,
         swept=swept_values(config, experiment.swept, overrides),
         arm=arm.name,
-        role=_role(config, arm, launcher),
+        role="control" if arm.name is None and is_control else arm.role,
         arm_keys=differing_keys(experiment.config.arms),
     )
-
-
-def _role(config: RunConfig, arm: ArmSpec, launcher: Launcher) -> Role:
-    """Return the role of an arm; ranks without allreduce on emulated nodes are the control of those with it."""
-    exchange = config.distribution
-    why = "a control needs distribution.allreduce=false"
-    check(arm.role != "control" or not exchange.allreduce, f"roles.{arm.name}", arm.role, why)
-    is_control = launcher.quotas and exchange.backend != "none" and not exchange.allreduce
-    return "control" if arm.name is None and is_control else arm.role
 
 
 @dataclass(frozen=True)

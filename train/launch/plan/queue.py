@@ -8,7 +8,7 @@ times the variance of its ratios. That makes the sum of the variances of the res
 import math
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -102,7 +102,9 @@ class Budget:
         """
         curves = [launch for launch in (run, *later) if launch.point.config.launch.rounds]
         for_rounds_s = self.left_s - sum(map(self._fixed_s, (run, *later)))
-        weights = [self._weight(curve) for curve in curves]
+        mean = statistics.fmean([cost.weight for cost in self.costs.values()] or [1.0])
+        costs = [self.costs.get(curve.point.name) for curve in curves]
+        weights = [cost.weight if cost else mean for cost in costs]
         share_s = max(0.0, for_rounds_s) * weights[0] / sum(weights)
         cost = self.costs.get(run.point.name)
         if cost is None:
@@ -147,70 +149,10 @@ class Budget:
         others = [] if run.point.config.launch.rounds else self.singles_s
         return statistics.fmean(others or [curve.fixed_s for curve in self.costs.values()] or [_ASSUMED_S])
 
-    def _weight(self, run: Run) -> float:
-        cost = self.costs.get(run.point.name)
-        return cost.weight if cost else statistics.fmean([curve.weight for curve in self.costs.values()] or [1.0])
-
 
 def _least_rounds(run: Run) -> int:
     """Return the fewest rounds of a launch with which all launches of its curve together have an interval."""
     return math.ceil(intervals.MIN_VALUES / run.point.config.measure.repeats)
-
-
-class CurveLaunches:
-    """The records of the curves of a command, and of earlier launches of the same experiment."""
-
-    def __init__(self, planned: Sequence[Run], force: bool) -> None:
-        """Load earlier records; with `force` they do not count."""
-        self._last = {run.home: run for run in planned if run.point.config.launch.rounds}
-        self._all = {home: launch_results.curve_records(home) for home in self._last}
-        self._counting: dict[Path, list[RunRecord]] = {home: [] for home in self._last}
-        for home in [] if force else self._last:
-            newest = {record.repeat: record for record in sorted(self._all[home], key=lambda r: r.generation)}
-            self._counting[home] = list(newest.values())
-            self._last[home] = Run(self._last[home].point, max([self._last[home].repeat, *newest]))
-
-    def records(self, run: Run) -> list[RunRecord]:
-        """Return the launches of the curve of a run that count."""
-        return self._counting[run.home]
-
-    def last(self, run: Run) -> RunRecord | None:
-        """Return the last launch of the curve of a run, whether it counts or not; None without one."""
-        return max(self._all[run.home], key=lambda record: record.started_at, default=None)
-
-    def add(self, run: Run, record: RunRecord) -> None:
-        """Take a complete launch."""
-        self._all[run.home].append(record)
-        self._counting[run.home].append(record)
-
-    def states(self) -> list[CurveState]:
-        """Return each curve with its launches that count."""
-        return [CurveState(run.point, self.records(run), run.repeat + 1) for run in self._last.values()]
-
-    def result(self, run: Run) -> str:
-        """Return the result of the curve of a run, as text."""
-        return launch_results.result(run, self.records(run))
-
-    def shortfalls(self) -> list[Shortfall]:
-        """Return the curves that are less precise than asked for."""
-        measured = [run for run in self._last.values() if self.records(run)]
-        shortfalls = (launch_results.shortfall(run, self.records(run)) for run in measured)
-        return [shortfall for shortfall in shortfalls if shortfall]
-
-    def next_launches(self, budget: Budget) -> list[Run]:
-        """Return one more launch of each curve that is not precise yet, as far as there is time."""
-        runs: list[Run] = []
-        for home, last in self._last.items():
-            settings, records = last.point.config.measure, self._counting[home]
-            if len(records) < settings.repeats:
-                continue
-            more = Run(last.point, last.repeat + 1)
-            speedups = rounds.point_speedups(records)
-            precise = launch_results.is_precise(speedups, settings.precision_fraction, launch_results.STOP_LEVEL)
-            if not precise and budget.is_enough_for(*runs, more):
-                runs.append(more)
-        self._last |= {run.home: run for run in runs}
-        return runs
 
 
 class Queue:
@@ -228,32 +170,51 @@ class Queue:
         self.number = 0
         self.failed: list[str] = []
         self._planned, self._skipped, self._force = planned, len(planned) - len(self.runs), force
-        self._curves = CurveLaunches(planned, force)
-        self._budget = self._initial_budget()
+        self._curves = {run.home: CurveState(run.point, [], run.repeat + 1) for run in planned if _in_rounds(run)}
+        earlier = {home: launch_results.curve_records(home) for home in self._curves}
+        for home, curve in {} if force else self._curves.items():
+            newest = {record.repeat: record for record in sorted(earlier[home], key=lambda record: record.generation)}
+            curve.launches += newest.values()
+            curve.planned = max([curve.planned, *(repeat + 1 for repeat in newest)])
+        self._budget = self._initial_budget(earlier)
         if not self.runs:
             self.runs += self._more_launches()
 
-    def _initial_budget(self) -> Budget | None:
+    def _initial_budget(self, earlier: Mapping[Path, Sequence[RunRecord]]) -> Budget | None:
         """Return the time for the curves in rounds of a command and its other launches; None without a curve.
 
         Launches that are already measured have used their share.
+
+        earlier: all complete launches of the curves, whether they count or not.
         """
-        curves = {run.home: run for run in self._planned if _in_rounds(run)}.values()
-        if not curves:
+        if not self._curves:
             return None
         singles_s = [*self._durations.single_points]
-        curves_s = [record.job_s for run in curves for record in self._curves.records(run)]
+        curves_s = [record.job_s for curve in self._curves.values() for record in curve.launches]
         return Budget(
-            given_s=sum(run.point.config.measure.curve_budget_s for run in curves),
-            costs={run.point.name: launch_cost(last) for run in curves if (last := self._curves.last(run))},
+            given_s=sum(curve.point.config.measure.curve_budget_s for curve in self._curves.values()),
+            costs={
+                self._curves[home].point.name: launch_cost(max(records, key=lambda record: record.started_at))
+                for home, records in earlier.items()
+                if records
+            },
             singles_s=singles_s,
             spent_s=sum(curves_s) + (0.0 if self._force else sum(singles_s)),
         )
 
     def _more_launches(self) -> list[Run]:
-        """Return further launches of what is not precise yet, as far as there is time."""
-        curves = self._curves.next_launches(self._budget) if self._budget else []
-        return curves or program_launches.next_launches(self._planned)
+        """Return another launch of each curve or program that is not precise yet, as far as there is time."""
+        runs: list[Run] = []
+        for curve in self._curves.values():
+            settings, more = curve.point.config.measure, Run(curve.point, curve.planned)
+            if len(curve.launches) < settings.repeats:
+                continue
+            speedups = rounds.point_speedups(curve.launches)
+            precise = launch_results.is_precise(speedups, settings.precision_fraction, launch_results.STOP_LEVEL)
+            if not precise and self._budget and self._budget.is_enough_for(*runs, more):
+                runs.append(more)
+                curve.planned += 1
+        return runs or program_launches.next_launches(self._planned)
 
     def __iter__(self) -> Iterator[Run]:
         """Yield the runs in order, also those that are added meanwhile, until what a program prints is in doubt."""
@@ -314,7 +275,7 @@ class Queue:
         """Return the time for the rounds of a launch, and what is known of them; None for a single point."""
         if not (self._budget and _in_rounds(run)):
             return None
-        budget, records = self._budget.rounds(run, self.later), self._curves.records(run)
+        budget, records = self._budget.rounds(run, self.later), self._curves[run.home].launches
         earlier = earlier_launch(records[-1]) if records else None
         return replace(budget, task=replace(budget.task, earlier=earlier))
 
@@ -327,13 +288,13 @@ class Queue:
         elif record and self._budget:
             self._budget.add(run, record)
             if _in_rounds(run):
-                self._curves.add(run, record)
+                self._curves[run.home].launches.append(record)
         if not self.later and not self.failed:
             self.runs += self._more_launches()
 
     def curves(self) -> list[CurveState]:
         """Return the curves in rounds, each with its launches so far."""
-        return self._curves.states()
+        return list(self._curves.values())
 
     def curve_result(self, run: Run) -> str:
         """Return the result so far of the curve of a launch in rounds, as text; "" for a single point.
@@ -342,13 +303,14 @@ class Queue:
         """
         if run.point.config.program:
             return "" if self.later or self.doubts else program_launches.result(self._planned)
-        return self._curves.result(run) if _in_rounds(run) else ""
+        return launch_results.result(self._curves[run.home]) if _in_rounds(run) else ""
 
     def shortfalls(self) -> list[Shortfall]:
         """Return the results that are less precise than asked for."""
         if self._planned[0].point.config.program:
             return [short] if not self.doubts and (short := program_launches.shortfall(self._planned)) else []
-        return self._curves.shortfalls()
+        measured = [curve for curve in self._curves.values() if curve.launches]
+        return [short for curve in measured if (short := launch_results.shortfall(curve))]
 
     def sufficient_s(self, shortfalls: Sequence[Shortfall]) -> int:
         """Return the budget with which the command would remove these shortfalls, in s: whole minutes."""

@@ -7,7 +7,7 @@ from record import rounds
 from record.schema import CoreUse
 from tests.helpers.launched_curves import add, curve
 from train.launch.plan import launch_results
-from train.launch.plan.planned_runs import Run
+from train.launch.plan.launch_results import CurveState
 
 
 @pytest.fixture
@@ -29,16 +29,16 @@ def test_launches_that_agree_are_precise(tmp_path, add_launches):
     assert (two_nodes.n, two_nodes.variation) == (12, "between launches")
     assert launch_results.is_precise(result, 0.05)
     assert not launch_results.is_precise(result, 0.01)
-    assert launch_results.shortfall(Run(curve(tmp_path), 2), records) is None  # the goal is reached
+    assert launch_results.shortfall(CurveState(curve(tmp_path), records, 3)) is None  # the goal is reached
     assert not launch_results.is_precise(rounds.speedups(records[:1]), 0.5)  # it does not show how launches differ
 
 
 def test_a_result_has_an_interval_from_two_launches_on(tmp_path, add_launches):
-    run = Run(curve(tmp_path), 0)
-    assert launch_results.result(run, add_launches(1.5)) == (
+    point = curve(tmp_path)
+    assert launch_results.result(CurveState(point, add_launches(1.5), 3)) == (
         "tiny-rounds, 1 launch: 2 nodes 1.5x, 2 nodes without-allreduce 1.5x"
     )
-    two = launch_results.result(run, add_launches(1.5, 1.7, first=1))
+    two = launch_results.result(CurveState(point, add_launches(1.5, 1.7, first=1), 3))
     assert two.startswith("tiny-rounds, 2 launches: 2 nodes 1.6x (1")
     assert two.endswith(" between launches)")
 
@@ -51,13 +51,13 @@ def test_ratios_of_different_widths_are_named(tmp_path, add_launches, monkeypatc
         for name, half in halves.items()
     }
     monkeypatch.setattr(rounds, "point_speedups", lambda _: measured)
-    text = launch_results.shortfall(Run(curve(tmp_path), 0), records).text
+    text = launch_results.shortfall(CurveState(curve(tmp_path), records, 3)).text
     assert text == "tiny-rounds: 2 nodes ± 6 %, 2 nodes without-allreduce ± 20 %, asked for ± 5 %"
 
 
 def test_a_curve_that_is_not_precise_says_how_wide_it_is_why_and_how_much_longer_it_takes(tmp_path, add_launches):
-    run = Run(curve(tmp_path), 0)
-    few = launch_results.shortfall(run, [add(run.point, 0, [1.6], job_s=30.0)])
+    point = curve(tmp_path)
+    few = launch_results.shortfall(CurveState(point, [add(point, 0, [1.6], job_s=30.0)], 3))
     assert few == launch_results.Shortfall(
         "tiny-rounds: no interval, asked for ± 5 %",
         ["an interval needs 6 rounds; measured: 1", "3 launches show how launches differ; measured: 1"],
@@ -66,24 +66,26 @@ def test_a_curve_that_is_not_precise_says_how_wide_it_is_why_and_how_much_longer
     assert few.lines()[0] == "tiny-rounds: no interval, asked for ± 5 %; about 60 s more would be enough"
     records = add_launches(1.4, 1.6, 1.8, first=1)
     [worst] = {i.half_width_fraction() for i in rounds.speedups(records).values()}
-    wide = launch_results.shortfall(run, records)
+    wide = launch_results.shortfall(CurveState(point, records, 3))
     assert wide.text == f"tiny-rounds: ± {100 * worst:.2g} %, asked for ± 5 %"
     assert wide.reasons == ["launches differ by more than their rounds explain"]
     assert wide.more_s == 30.0 * math.ceil(3 * (worst / 0.05) ** 2 - 3)  # an interval narrows with the root of launches
 
 
 def test_the_cause_that_is_named_is_the_one_that_widens_the_interval(tmp_path):
-    run = Run(curve(tmp_path), 0)
+    point = curve(tmp_path)
     # Distances of 2 x 0.2 on the logarithm in each launch, over sqrt(4 3), times sqrt(pi / 2): 0.145.
     scattered = [math.exp(x) for x in (0.0, 0.0, 0.2, -0.2)]
-    records = [add(run.point, repeat, scattered) for repeat in range(3)]
-    assert launch_results.shortfall(run, records).reasons == ["the ratios of single rounds scatter by 14 %"]
+    records = [add(point, repeat, scattered) for repeat in range(3)]
+    assert launch_results.shortfall(CurveState(point, records, 3)).reasons == [
+        "the ratios of single rounds scatter by 14 %"
+    ]
     disturb(records[0], 1)  # one round of twelve is no cause
-    [reason] = launch_results.shortfall(run, records).reasons
+    [reason] = launch_results.shortfall(CurveState(point, records, 3)).reasons
     assert reason.startswith("the ratios of single rounds scatter by ")
     for record in records:
         disturb(record, 2)
-    [others] = launch_results.shortfall(run, records).reasons
+    [others] = launch_results.shortfall(CurveState(point, records, 3)).reasons
     assert others == "6 of 12 rounds left out: others took 44 % of a core"  # without a tick of 0.01 s
 
 

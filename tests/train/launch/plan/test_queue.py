@@ -10,7 +10,7 @@ from record.schema import Window
 from tests.helpers.launched_curves import add, curve
 from tests.helpers.run_records import make_record
 from train.launch.plan.planned_runs import Run
-from train.launch.plan.queue import Budget, Cost, CurveLaunches, Queue, RoundsBudget, earlier_launch, launch_cost
+from train.launch.plan.queue import Budget, Cost, Queue, RoundsBudget, earlier_launch, launch_cost
 
 ALIKE = [1.6] * 4
 DIFFER = ([1.4] * 3, [1.6] * 3, [1.8] * 3)
@@ -157,13 +157,11 @@ def test_the_last_launch_is_followed_by_another_of_a_curve(runs, set_left_s, spe
 def test_if_all_is_measured_again_earlier_launches_do_not_count(runs):
     for run, speedups in zip(runs, DIFFER, strict=True):
         add(run.point, run.repeat, speedups)
-    first = runs[0]
-    assert len(CurveLaunches(runs, force=False).records(first)) == 3
-    curves = CurveLaunches(runs, force=True)
-    assert curves.records(first) == []
-    curves.add(first, add(first.point, 0, [1.6] * 6))
-    assert len(curves.records(first)) == 1
-    assert curves.result(first).startswith("tiny-rounds, 1 launch: 2 nodes 1.6x")
+    assert [len(curve.launches) for curve in Queue(runs, force=False).curves()] == [3]
+    queue = Queue(runs, force=True)
+    assert [(curve.launches, curve.planned) for curve in queue.curves()] == [([], 3)]
+    queue.add(runs[0], add(runs[0].point, 0, [1.6] * 6), None)
+    assert queue.curve_result(runs[0]).startswith("tiny-rounds, 1 launch: 2 nodes 1.6x")
 
 
 def test_a_launch_gets_what_an_earlier_one_of_its_curve_measured(runs, set_left_s):
