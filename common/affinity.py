@@ -100,6 +100,11 @@ def hierarchies(mountinfo: str, cgroup: str) -> list[Hierarchy]:
     return with_cpu
 
 
+def own_hierarchies() -> list[Hierarchy]:
+    """Return the hierarchies of this process; empty on a system without control groups."""
+    return hierarchies(_MOUNTS.read_text(), _CGROUP.read_text()) if _CGROUP.exists() and _MOUNTS.exists() else []
+
+
 @dataclass(frozen=True)
 class CpuQuota:
     """The smallest CPU quota of the control groups around a process."""
@@ -111,11 +116,9 @@ class CpuQuota:
 @functools.cache  # as this process began: later the launcher may put it into a group with a quota of its node
 def cpu_quota() -> CpuQuota | None:
     """Return the CPU quota of this process; None if it has none, or the system has no control groups."""
-    if not (_CGROUP.exists() and _MOUNTS.exists()):
-        return None
     quotas = [
         CpuQuota(cores, group)
-        for hierarchy in hierarchies(_MOUNTS.read_text(), _CGROUP.read_text())
+        for hierarchy in own_hierarchies()
         for group in (hierarchy.own, *hierarchy.own.parents)
         if group.is_relative_to(hierarchy.top)
         for cores in _quotas(hierarchy.version, group)

@@ -5,6 +5,7 @@ Root uses the kernel's own hierarchy, version 1 or 2; other users a scope that s
 Kernel documentation: admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst.
 """
 
+import functools
 import math
 import os
 import re
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,14 +79,12 @@ def settings(version: int, cpus: float | None, node: int = 0) -> dict[str, str]:
     return {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(quota)}
 
 
+@functools.cache
 def quota_method() -> QuotaMethod | str:
     """Return how quotas are set here, tried out, or why they cannot be set. Removes the groups of killed launchers."""
     if os.geteuid() == 0:
         reasons = []
-        cgroup, mounts = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
-        if not (cgroup.exists() and mounts.exists()):
-            return "this system has no control groups (/proc/self/cgroup)"
-        for hierarchy in affinity.hierarchies(mounts.read_text(), cgroup.read_text()):
+        for hierarchy in affinity.own_hierarchies():
             # In version 2 a group with processes cannot have children with limits.
             parent = hierarchy.own if hierarchy.version == 1 else hierarchy.top
             method = QuotaMethod(hierarchy.version, parent)
@@ -132,32 +132,31 @@ class Groups:
         self._method, self._nodes = method, nodes
         self._base = method.parent / f"kit{os.getpid()}-{_pid_namespace()}-{name}" if method.parent else None
         self._cpus = 0.0
+        self._groups: list[Path] = []  # of the nodes
+        self._made: list[Path] = []  # folders, each before those in it
 
-    def _group(self, node: int) -> Path:
-        assert self._base is not None
-        return self._base / f"node{node}"
-
-    @property
-    def _behind(self) -> Path:
-        """Return the group of `put_behind`, beside that of the job: within it, it would get as much as a node."""
-        assert self._base is not None
-        return self._base.with_name(f"{self._base.name}-behind")
+    def _make(self, folder: Path) -> Path:
+        folder.mkdir()
+        self._made.append(folder)
+        return folder
 
     def put_behind(self, pids: Sequence[int]) -> None:
         """Give processes the lowest weight: they get the time that the nodes and everything else here leave.
 
         Only after `limit`, and with a method that keeps awake.
         """
-        self._behind.mkdir()
+        assert self._base is not None
+        # Beside the group of the job: within it, they would get as much as a node.
+        behind = self._make(self._base.with_name(f"{self._base.name}-behind"))
         file, least = ("cpu.weight", "1") if self._method.version == 2 else ("cpu.shares", "2")
-        (self._behind / file).write_text(least)
+        (behind / file).write_text(least)
         for pid in pids:
-            (self._behind / "cgroup.procs").write_text(str(pid))
+            (behind / "cgroup.procs").write_text(str(pid))
 
     def _set(self, cpus: float | None) -> None:
-        for node in range(self._nodes):
+        for node, group in enumerate(self._groups):
             for file, text in settings(self._method.version, cpus, node).items():
-                (self._group(node) / file).write_text(text)
+                (group / file).write_text(text)
 
     def limit(self, pids_of_nodes: Sequence[Sequence[int]], cpus: float) -> None:
         """Put the processes of each node into its group, then limit each group to `cpus` cores' worth of time."""
@@ -165,18 +164,17 @@ class Groups:
         if self._base is None:
             cgroup = Path(f"/proc/{pids_of_nodes[0][0]}/cgroup").read_text().strip().rpartition(":")[2]
             self._base = Path("/sys/fs/cgroup") / cgroup.strip("/")
-        elif self._method.version == 2:
-            (self._base.parent / "cgroup.subtree_control").write_text("+cpu")
-        self._base.mkdir(exist_ok=True)
-        for node in range(self._nodes):
-            self._group(node).mkdir()
-        for node, pids in enumerate(pids_of_nodes):
+        else:
+            if self._method.version == 2:
+                (self._base.parent / "cgroup.subtree_control").write_text("+cpu")
+            self._make(self._base)
+        self._groups = [self._make(self._base / f"node{node}") for node in range(self._nodes)]
+        for group, pids in zip(self._groups, pids_of_nodes, strict=True):
             for pid in pids:
-                (self._group(node) / "cgroup.procs").write_text(str(pid))
+                (group / "cgroup.procs").write_text(str(pid))
         if self._method.version == 2:
             # A group that has processes cannot enable controllers for its children: the others are moved aside.
-            aside = self._base / "aside"
-            aside.mkdir(exist_ok=True)
+            aside = self._make(self._base / "aside")
             for pid_text in (self._base / "cgroup.procs").read_text().split():
                 (aside / "cgroup.procs").write_text(pid_text)
             (self._base / "cgroup.subtree_control").write_text("+cpu")
@@ -185,8 +183,8 @@ class Groups:
     def lift(self) -> list[NodeQuota]:
         """Lift the limits, and return how often each node reached its quota."""
         quotas = []
-        for node in range(self._nodes):
-            periods, throttled, seconds = affinity.cpu_statistics((self._group(node) / "cpu.stat").read_text())
+        for node, group in enumerate(self._groups):
+            periods, throttled, seconds = affinity.cpu_statistics((group / "cpu.stat").read_text())
             period_s = period_us(self._cpus, node) / 1e6
             quotas.append(NodeQuota(node, self._cpus, period_s, periods, throttled, seconds, self._method.text))
         self._set(None)
@@ -194,12 +192,8 @@ class Groups:
 
     def remove(self) -> None:
         """Remove the groups once their processes have ended: the kernel takes a moment to release the last one."""
-        if self._base is None or not self._base.exists():
-            return
-        folders = [*(self._group(node) for node in range(self._nodes)), self._base / "aside"]
-        folders += [self._behind, self._base] if self._method.parent else []  # systemd removes its scope
         end = time.monotonic() + _WITHIN_S
-        for folder in folders:
+        for folder in reversed(self._made):
             while folder.exists():
                 try:
                     folder.rmdir()
@@ -220,10 +214,8 @@ def _sweep(method: QuotaMethod) -> None:
         owner = re.match(rf"kit(\d+)-{_pid_namespace()}-", base.name)
         if owner and not Path("/proc", owner[1]).exists():
             for folder in [*base.glob("*/"), base]:
-                try:
+                with suppress(OSError):
                     folder.rmdir()
-                except OSError:
-                    continue
 
 
 def start_spinning(cores: Iterable[int]) -> list[subprocess.Popen[bytes]]:

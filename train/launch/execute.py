@@ -19,9 +19,9 @@ from train.config.checks import ConfigError
 from train.config.program import filled
 from train.config.results import check_results
 from train.launch.batch import submit
+from train.launch.cgroups import quota_method
 from train.launch.job import make_job
 from train.launch.launchers.base import BatchLauncher, Launcher, Machine
-from train.launch.launchers.emulated import quota_method
 from train.launch.plan import point_checks, program_launches
 from train.launch.plan.make_plan import Options, Plan, make
 from train.launch.plan.planned_runs import Run, remaining, runs_of

@@ -1,6 +1,5 @@
 """Nodes emulated on this machine: each gets a fixed share of the cores, and on request a separate network."""
 
-import functools
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -85,12 +84,6 @@ def _next_rate(folder: Path) -> LinkRate | None:
     return rate if rate != protocol.read_link_rate(protocol.link_set_path(folder)) else None
 
 
-@functools.cache
-def quota_method() -> QuotaMethod | str:
-    """Return how quotas are set on this machine, or why they cannot be set."""
-    return cgroups.quota_method()
-
-
 class Emulated(Local):
     """Nodes share this machine, each limited to a CPU quota that is the same at every point."""
 
@@ -143,13 +136,13 @@ class Emulated(Local):
         """Return the local command, in a scope of systemd if quotas need one, or in the networks of the nodes."""
         if job.separate_networks:
             return in_networks(job, networks.own_name())
-        method = quota_method()
+        method = cgroups.quota_method()
         return [*(method.prefix if isinstance(method, QuotaMethod) else ()), *start_commands.on_this_machine(job)]
 
     @contextmanager
     def watching(self, job: Job) -> Iterator[QuotaEnforcer]:
         """Return a context with the networks and quotas of the nodes; at its end they are removed. Raises OSError."""
-        method = quota_method()
+        method = cgroups.quota_method()
         assert isinstance(method, QuotaMethod), method  # else `replacement` has chosen another launcher
         enforcer = QuotaEnforcer(job, method, networks.own_name())
         try:
