@@ -3,7 +3,7 @@
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from operator import attrgetter
 from typing import Any
@@ -117,6 +117,16 @@ def check_section(section: Any, prefix: str = "") -> None:
             raise ConfigError(f"{prefix}{field.name}={value}: {allowed.text()}{' and finite' if infinite else ''}")
         if is_dataclass(value):
             check_section(value, f"{prefix}{field.name}.")
-    for holds, key, why, *kind in section.rules() if hasattr(section, "rules") else ():
+    if hasattr(section, "rules"):
+        check_rules(section.rules(), section, prefix)
+
+
+def check_rules(rules: Iterable[Rule], section: Any, prefix: str = "") -> None:
+    """Raise ConfigError for the first of these rules on the values of a section that does not hold."""
+    for holds, key, why, *kind in rules:
         value = attrgetter(key)(section)
-        check(holds, prefix + key, getattr(value, "name", "given") if is_dataclass(value) else value, why, *kind)
+        if isinstance(value, tuple):
+            value = ",".join(map(str, value)) or "none"
+        elif is_dataclass(value):
+            value = getattr(value, "name", "given")
+        check(holds, prefix + key, value, why, *kind)

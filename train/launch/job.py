@@ -4,7 +4,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from common import affinity
@@ -46,15 +46,6 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Ranks of a job that are joined among themselves only."""
-
-    nodes: Nodes
-    exchange: Exchange
-    first_rank: int  # among all ranks of the job
-
-
-@dataclass(frozen=True)
 class Shared:
     """The folders and variables that a container shares with its host; every path is the same inside and outside."""
 
@@ -83,7 +74,8 @@ class Job:
     separate_networks: bool = False  # each emulated node has its own network
     link_mbit_per_s: float | None = None  # of each node's link, in each direction; None: no limit
     program: bool = False  # a user's command, which starts its processes itself
-    groups: tuple[Group, ...] = ()  # several, which share this machine; empty: all ranks are joined
+    first_rank: int = 0  # of a rank group, among all ranks of the job
+    groups: tuple["Job", ...] = ()  # the rank groups, which share this machine; empty: all ranks are joined
 
     @property
     def ranks(self) -> int:
@@ -123,7 +115,7 @@ def make_job(
     env = _environment(config, hosts, image_digest)
     in_container = config.container.name != "none" and not config.program
     python, module = IMAGE_PYTHON if in_container else sys.executable, "train.program" if config.program else "train"
-    return Job(
+    job = Job(
         argv=(python, "-m", module, "--run-dir", str(folder)),
         folder=folder,
         nodes=_nodes(config, hosts),
@@ -135,12 +127,13 @@ def make_job(
         separate_networks=config.launcher.separate_networks,
         link_mbit_per_s=config.system.link_mbit_per_s,
         program=config.program is not None,
-        groups=tuple(
-            Group(_nodes(group_config, ()), _exchange(group_config, mpirun), group.first_rank)
-            for number, group in enumerate(config.launch.rank_groups)
-            for group_config in [identity.config_of(config, number)]
-        ),
     )
+    groups = []
+    for number, group in enumerate(config.launch.rank_groups):
+        own = identity.config_of(config, number)
+        own_exchange = _exchange(own, mpirun)
+        groups.append(replace(job, nodes=_nodes(own, ()), exchange=own_exchange, first_rank=group.first_rank))
+    return replace(job, groups=tuple(groups))
 
 
 def _passed_on(config: RunConfig, on_hosts: bool) -> Iterator[str]:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import psutil
 
@@ -38,7 +38,8 @@ class Sampler:
         text = os.pread(self._lines.fileno(), os.fstat(self._lines.fileno()).st_size - self._read, self._read)
         whole = text[: text.rfind(b"\n") + 1]
         self._read += len(whole)
-        return parsed_samples(whole.decode().splitlines(), started_at)
+        lines = map(json.loads, whole.decode().splitlines())
+        return [(round(at - started_at, 3), *values) for at, *values in lines]
 
     def stop(self, started_at: float) -> list[Sample]:
         """Kill the process and return the samples since the last call of `new_samples`.
@@ -49,11 +50,6 @@ class Sampler:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(KILL_TIMEOUT_S)
         return self.new_samples(started_at)
-
-
-def parsed_samples(lines: Iterable[str], started_at: float) -> list[Sample]:
-    """Return the samples of complete lines. Times count from `started_at`, seconds since the epoch."""
-    return [(round(at - started_at, 3), *values) for at, *values in map(json.loads, lines)]
 
 
 def samples(pid: int, period_s: float, read_gpu: Callable[[], gpus.GpuReading]) -> Iterator[Sample]:

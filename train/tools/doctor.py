@@ -131,7 +131,9 @@ def _compile_problem(compiler: str, program: str, suffix: str, links: Mapping[st
         for action, options in steps.items():
             done = finished([compiler, *options], within_s=300.0)
             if done.returncode:
-                return f"{compiler} does not {action}: {_error_line(done.stderr or done.stdout)}"
+                lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+                errors = [line for line in lines if "error" in line or "cannot find" in line]
+                return f"{compiler} does not {action}: {next(iter([*errors, *reversed(lines)]), 'it says nothing')}"
     return ""
 
 
@@ -146,13 +148,6 @@ def check_driver() -> Check:
         fix = "install NVIDIA's driver; if the GPUs are on other hosts: LAUNCHER=slurm or LAUNCHER=ssh"
         return Check("driver", WARNING if elsewhere else FAILURE, "no driver of NVIDIA here (libcuda.so.1)", fix)
     return Check("driver", OK, "NVIDIA's driver is here")
-
-
-def _error_line(output: str) -> str:
-    """Return the line of a compiler's output with the error."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if "error" in line or "cannot find" in line]
-    return next(iter([*errors, *reversed(lines)]), "it says nothing")
 
 
 def check_mpi() -> Check:

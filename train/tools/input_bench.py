@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 ROUNDS = 5
 AIM = 0.8  # the fraction of the rate of decoding and resizing that the whole pipeline should reach on one core
 _IMAGES = 768  # at most, of a dataset
-_STEPS = 1  # timed training steps in a round
 _GENERATED = (375, 500)  # height, width of generated photographs
 _CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rottenbanana", "rottenoranges")
 _AS_IMAGENET = [  # the photographs are in the layout of fruit, augmented as conf/dataset/imagenet.yaml says
@@ -187,10 +186,9 @@ def training_step(config: RunConfig) -> Callable[[], float]:
     def measure() -> float:
         tf.test.experimental.sync_devices()
         begin = clock()
-        for _ in range(_STEPS):
-            train_step(*images_and_labels)
+        train_step(*images_and_labels)
         tf.test.experimental.sync_devices()
-        return _STEPS * batch / (clock() - begin)
+        return batch / (clock() - begin)
 
     return measure
 
@@ -245,7 +243,9 @@ def run(overrides: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         if generated:
             overrides = ["dataset=fruit", f"dataset.data_dir={folder}", *_AS_IMAGENET, *overrides]
-        config = _one_core(overrides)
+        samples = [] if "training_samples" in " ".join(overrides) else [f"dataset.training_samples={_IMAGES}"]
+        alone = ["nodes=1", "ranks_per_node=1", "distribution=none", "threads_per_rank=1"]
+        config = load([*alone, *overrides, *samples])
         import tensorflow as tf
 
         tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -257,13 +257,6 @@ def run(overrides: list[str]) -> int:
     print("\n".join(table(rates, config.device)))
     print(f"\n{_write(rates, config)}")
     return 0
-
-
-def _one_core(overrides: list[str]) -> RunConfig:
-    """Return the configuration of one rank on one core that reads a limited number of samples."""
-    limited = any("training_samples" in item for item in overrides)
-    samples = [] if limited else [f"dataset.training_samples={_IMAGES}"]
-    return load(["nodes=1", "ranks_per_node=1", "distribution=none", "threads_per_rank=1", *overrides, *samples])
 
 
 def _write(rates: Rates, config: RunConfig) -> Path:

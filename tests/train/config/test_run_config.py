@@ -14,6 +14,7 @@ PS_CPU = ["distribution=ps_cpu", "nodes=2"]
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 STRONG = ["batch_per_rank=null", "global_batch=6", "nodes=2"]
 FRUIT = ["dataset=fruit", "dataset.data_dir=/data"]
+ZOOM = "dataset.augmentation.zoom_in_fraction=20"
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,8 @@ FRUIT = ["dataset=fruit", "dataset.data_dir=/data"]
         (["measure.epochs=2"], "measure.epochs=2: synthetic data has no epochs"),
         (["optimizer.warm_up_epochs=1"], "optimizer.warm_up_epochs=1.0: synthetic data has no epochs"),
         (["optimizer.learning_rate=inf"], "optimizer.learning_rate=inf: must be above 0 and finite"),
+        (["optimizer.momentum=1"], "optimizer.momentum=1.0: must be 0 or more and below 1"),
+        (["distribution.cycle_time_ms=0"], "distribution.cycle_time_ms=0.0: must be above 0 ms"),
         (["model.name=vgg17"], "model.name=vgg17: allowed are .*vgg16, vgg19"),
         (["assumed=[optimizer.speed]"], "assumed=optimizer.speed: no such key"),
         (["dataset.training_samples=9"], "dataset.training_samples=.*synthetic data has no samples"),
@@ -62,10 +65,7 @@ FRUIT = ["dataset=fruit", "dataset.data_dir=/data"]
         (["container.image=kit"], "container.image=kit: there is no container; choose container=docker"),
         (["container=singularity", "container.mpi_home=mpi"], "container.mpi_home=mpi: must be an absolute path"),
         (["dataset=fruit"], "data_dir=None: give the folder that holds fruit, as DATA_DIR=/data/fruit; docs/data.md"),
-        (
-            [*FRUIT, "dataset.augmentation.zoom_in_fraction=20"],
-            "zoom_in_fraction=20.0: must be 0 or more and at most 1",
-        ),
+        ([*FRUIT, ZOOM], "zoom_in_fraction=20.0: must be 0 or more and at most 1"),
         ([*FRUIT, "dataset.augmentation.colour=1"], "augmentation.colour: no such key; allowed here are .*zoom_in"),
         (["weights=imagenet", "container=podman"], "weights=imagenet: a container has no folder for them"),
     ],

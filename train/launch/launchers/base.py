@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar
 
@@ -26,7 +25,7 @@ from record.protocol import IN_ALLOCATION
 from record.schema import NodeQuota
 from record.this_kit import ROOT
 from train.config import program
-from train.config.checks import ConfigError, LeftOut, Rule, check
+from train.config.checks import ConfigError, LeftOut, Rule, check, check_rules
 from train.config.compose import Experiment
 from train.config.machine_config import SystemConfig
 from train.config.run_config import RunConfig
@@ -90,10 +89,7 @@ class Launcher:
 
     def check(self, config: RunConfig) -> None:
         """Raise ConfigError if this launcher cannot do what the configuration of a run requires, by its `rules`."""
-        for holds, key, why, *kind in self.rules(config):
-            value = attrgetter(key)(config)
-            text = (",".join(value) or "none") if isinstance(value, tuple) else getattr(value, "name", value)
-            check(holds, key, text, why, *kind)
+        check_rules(self.rules(config), config)
 
     def rules(self, config: RunConfig) -> Iterator[Rule]:
         """Yield what must hold, the key to name if it does not, what is allowed, and LeftOut if others are possible."""

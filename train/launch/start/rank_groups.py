@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
 from functools import partial
 from typing import BinaryIO
 
@@ -28,17 +27,12 @@ _FAILED = "group {group} failed with exit status {code}"
 _FAILED_PATTERN = re.compile(r"^group (?P<group>\d+) failed with exit status (?P<code>\d+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Command:
-    """The command that starts the ranks of one group."""
-
-    first_rank: int  # among all ranks of the job
-    argv: Sequence[str]
+Command = tuple[int, Sequence[str]]  # starts the ranks of a group: the first among all ranks of the job, and the argv
 
 
 def argv(python: str, commands: Sequence[Command]) -> list[str]:
     """Return the command that starts these groups, in order."""
-    return [python, "-m", "train.launch.start.rank_groups", json.dumps([asdict(command) for command in commands])]
+    return [python, "-m", "train.launch.start.rank_groups", json.dumps(commands)]
 
 
 def failed(output: str) -> list[tuple[int, int, str]]:
@@ -58,17 +52,16 @@ def _prefix(group: int) -> str:
     return f"[group {group}] "
 
 
-def _start(group: int, command: Command, output: BinaryIO) -> subprocess.Popen[bytes]:
-    env = {**os.environ, protocol.RANK_GROUP: str(group), protocol.FIRST_RANK: str(command.first_rank)}
-    return subprocess.Popen(command.argv, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-
-
 def _run(commands: Sequence[Command], outputs: Sequence[BinaryIO], statuses: dict[int, int]) -> None:
     """Run the commands to their end; when one fails, the others are ended some time after it.
 
     statuses: gets the exit status of each group that fails by itself, as a shell gives it, in the order of failure.
     """
-    children = [_start(group, command, outputs[group]) for group, command in enumerate(commands)]
+    children = []
+    for group, (first_rank, command) in enumerate(commands):
+        env = {**os.environ, protocol.RANK_GROUP: str(group), protocol.FIRST_RANK: str(first_rank)}
+        nothing, merged = subprocess.DEVNULL, subprocess.STDOUT
+        children.append(subprocess.Popen(command, env=env, stdin=nothing, stdout=outputs[group], stderr=merged))
     ended_here = False
 
     def until_its_end(group: int) -> None:
@@ -92,8 +85,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m train.launch.start.rank_groups", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("commands", help="as JSON: [{first_rank, argv}, ...]")
-    commands = [Command(**fields) for fields in json.loads(parser.parse_args().commands)]
+    parser.add_argument("commands", help="as JSON: [[first_rank, argv], ...]")
+    commands = json.loads(parser.parse_args().commands)
     statuses: dict[int, int] = {}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with ExitStack() as files:

@@ -7,7 +7,6 @@ node has the same cores under every launcher.
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from record.this_kit import ROOT
 from train.config.program import host_slots
@@ -39,12 +38,7 @@ def on_this_machine(job: Job) -> list[str]:
         return [*job.argv, *containers.wrap(first, job.container, job.shared)]
     argv = [*_starter(job), *job.argv]
     if job.groups:
-        commands = [
-            rank_groups.Command(
-                group.first_rank, (*_starter(replace(job, nodes=group.nodes, exchange=group.exchange)), *job.argv)
-            )
-            for group in job.groups
-        ]
+        commands = [(group.first_rank, [*_starter(group), *job.argv]) for group in job.groups]
         argv = rank_groups.argv(job.argv[0], commands)
     if job.container.name in ("docker", "podman"):  # which goes on without its client
         argv = init.command(job.argv[0], argv)

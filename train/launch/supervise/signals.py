@@ -20,7 +20,12 @@ class Interrupted(BaseException):
 
 
 @contextmanager
-def _handled_by(handler: Callable[[int, object], None]) -> Iterator[None]:
+def _handled_by(handle: Callable[[int], None]) -> Iterator[None]:
+    def handler(number: int, _frame: object) -> None:
+        if number == signal.SIGHUP:
+            _leave_terminal()
+        handle(number)
+
     ignored = [number for number in _MAY_BE_IGNORED if signal.getsignal(number) == signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in INTERRUPTS if number not in ignored}
     try:
@@ -34,9 +39,7 @@ def _handled_by(handler: Callable[[int, object], None]) -> Iterator[None]:
 def interrupts_raised() -> Iterator[None]:
     """Within this block the signals raise Interrupted."""
 
-    def interrupt(number: int, _frame: object) -> None:
-        if number == signal.SIGHUP:
-            _leave_terminal()
+    def interrupt(number: int) -> None:
         raise Interrupted(number)
 
     with _handled_by(interrupt):
@@ -50,13 +53,7 @@ def interrupts_deferred() -> Iterator[list[int]]:
     For code that ends processes or writes records: it must run to its end.
     """
     numbers: list[int] = []
-
-    def note(number: int, _frame: object) -> None:
-        if number == signal.SIGHUP:
-            _leave_terminal()
-        numbers.append(number)
-
-    with _handled_by(note):
+    with _handled_by(numbers.append):
         yield numbers
 
 

@@ -18,7 +18,7 @@ WITHOUT_GRACE = (
 
 
 def python(code: str) -> Command:
-    return Command(0, [sys.executable, "-c", code])
+    return 0, [sys.executable, "-c", code]
 
 
 def run(*commands: Command, hasty: bool = False) -> subprocess.CompletedProcess:

@@ -8,7 +8,7 @@ import pytest
 from record.parts import RankPart
 from record.schema import Failure
 from tests.helpers import launch_plans
-from train.launch.job import Exchange, Group, Job, JobOutcome, Nodes
+from train.launch.job import Job, JobOutcome, Nodes
 from train.launch.launchers import LAUNCHERS
 from train.launch.supervise import failure
 
@@ -58,10 +58,8 @@ def failed(rank: int, reason: str, consequence: bool = False, step: int | None =
 
 def side_by_side(tmp_path: Path) -> Job:
     """A rank without Horovod, and a rank group of two."""
-    single, pair = Nodes(("localhost",)), Nodes(("localhost",) * 2)
-    return replace(
-        job(tmp_path, "none", ranks=1), groups=(Group(single, Exchange("none"), 0), Group(pair, Exchange("gloo"), 1))
-    )
+    single, pair = launch_plans.job("none", nodes=1), replace(launch_plans.job(), first_rank=1)
+    return replace(job(tmp_path, "none", ranks=1), groups=(single, pair))
 
 
 def in_group(number: int, output: str, code: int) -> str:
