@@ -194,7 +194,7 @@ class ProgramConfig:
         """Yield that each launch runs one point, on whole cores."""
         yield run.measure.design == "launches", "measure.design", "a program needs launches: each runs one point"
         why = "nodes share cores, and a program cannot be limited to a part of one; take at most one node a core"
-        yield run.system.cpu_quota_per_node is None, "system.cpu_quota_per_node", why
+        yield not run.emulated, "system.cpu_quota_per_node", why
 
 
 # The keys of a file with their meaning, and those whose values are texts.

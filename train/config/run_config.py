@@ -72,6 +72,11 @@ class RunConfig:
         return self.nodes * self.ranks_per_node
 
     @property
+    def emulated(self) -> bool:
+        """Return whether the nodes are emulated: each is limited to a CPU quota while it measures."""
+        return self.system.cpu_quota_per_node is not None
+
+    @property
     def towers(self) -> int:
         """Return the ranks that one process computes for: one, unless all share a process."""
         return self.ranks if self.distribution.in_one_process else 1

@@ -34,7 +34,7 @@ def measure(context: Context, ranks: Distribution, arm: int | None = None, brief
     arm: the arm of these ranks, in a launch in rounds. brief: only one burst of products, and no link.
     """
     config = context.config
-    burst_s = BURST_S if config.system.cpu_quota_per_node is None else _QUOTA_BURST_S
+    burst_s = _QUOTA_BURST_S if config.emulated else BURST_S
     ranks.barrier()
     try:
         product = multiply(config.precision, burst_s, 1 if brief else _BURSTS)

@@ -75,7 +75,7 @@ def measure_rounds(context: Context, runner: "WindowRunner") -> None:
             runner.exchange(index, 0)  # traced, not measured
         context.gate.wait_for_quota()
         runner.limited = True
-        if config.system.cpu_quota_per_node is not None and not earlier:
+        if config.emulated and not earlier:
             times_s = {arms: _step_s(runner, arms) for arms in times_s}
         steps = {arms: _steps(config, step_s) for arms, step_s in times_s.items()}
         if context.all_ranks.rank == 0:
@@ -166,7 +166,7 @@ def _ranks_share_cores(config: RunConfig, seats: Sequence[_Seat]) -> bool:
     Rank groups may have the same cores, as they take turns.
     """
     own = [(seat.host, seat.cores, 1) for seat in seats if seat.rank_group == placement.rank_group()]
-    return config.system.cpu_quota_per_node is not None or placement.shared_on_a_host(own)
+    return config.emulated or placement.shared_on_a_host(own)
 
 
 def _step_s(runner: "WindowRunner", arms: ArmSet) -> float:
@@ -221,7 +221,7 @@ def _steps(config: RunConfig, step_s: float) -> Length:
     A window must be long compared with the barrier at its end. Long steps need no untimed step before them: the extra
     time of a first step does not matter then.
     """
-    barrier_s = _BARRIER_S if config.system.cpu_quota_per_node is None else _QUOTA_BARRIER_S
+    barrier_s = _QUOTA_BARRIER_S if config.emulated else _BARRIER_S
     if config.launch.rank_groups_at_once:  # the barrier is Horovod's, which ends with a cycle
         barrier_s = config.distribution.cycle_time_ms / 1e3
     times = _TIMES / config.measure.precision_fraction
@@ -247,7 +247,7 @@ def _is_due(config: RunConfig, arms: ArmSet, number: int) -> bool:
     emulated nodes disturb each other.
     """
     roles = {arm.role for arm in config.launch.rounds}
-    every = config.measure.split or config.system.cpu_quota_per_node is not None or "base" not in roles
+    every = config.measure.split or config.emulated or "base" not in roles
     control = all(config.launch.rounds[index].role == "control" for index in arms)
     return every or not control or number % rounds.CONTROL_EVERY == 0
 

@@ -69,7 +69,7 @@ def design(
         else:
             curves.append(curve)
             config = curve.config
-            if config.measure.separate_launches and _axis(group[0]) == _NODES and not config.system.cpu_quota_per_node:
+            if config.measure.separate_launches and _axis(group[0]) == _NODES and not config.emulated:
                 smaller = [p for p in group if p.config.nodes < curve.config.nodes]
                 smaller = [p for p in smaller if p.config.distribution.allreduce]
                 single += [_with_measure(p, repeats=max(1, p.config.measure.repeats // 2)) for p in smaller]
@@ -133,12 +133,12 @@ def _needs_launches(group: Sequence[PlannedPoint], hosts_apart: bool) -> str:
         controller = point.config.distribution.controller
         if controller != "gloo":
             return f"distribution.controller={controller}: ranks that wait take time from those that work"
-        if point.config.system.cpu_quota_per_node is not None and (why := _not_in_turn(point.config.distribution)):
+        if point.config.emulated and (why := _not_in_turn(point.config.distribution)):
             return f"{why}, and each arm of emulated nodes joins again"
     if len({_process(point.config) for point in group}) > 1:
         if hosts_apart:
             return f"launcher={config.launcher.name}: processes of different setups share a launch on one machine only"
-        if config.device == "gpu" or config.system.cpu_quota_per_node is not None:
+        if config.device == "gpu" or config.emulated:
             return "processes of different setups share a launch where their nodes have whole cores, and no GPU"
     return ""
 
@@ -171,7 +171,7 @@ def _curve(group: Sequence[PlannedPoint], cores: int) -> PlannedPoint:
         rounds=tuple(arms),
         rank_groups=_rank_groups(first.config, group_configs),
         rank_groups_at_once=bool(group_configs) and _fit_at_once(group_configs, cores),
-        join_in_turn=first.config.system.cpu_quota_per_node is not None and first.config.ranks > 1,
+        join_in_turn=first.config.emulated and first.config.ranks > 1,
     )
     config = replace(first.config, launch=launch)
     swept = {key: value for key, value in first.swept.items() if key not in (axis, LINK)}

@@ -104,7 +104,7 @@ def check_points(points: Sequence[PlannedPoint], launcher: Launcher) -> None:
 
 def shares_cores(config: RunConfig, available: list[int]) -> bool:
     """Return whether ranks of this machine compete for cores; those that are limited to a quota do not."""
-    return config.system.cpu_quota_per_node is None and placement.shared(placement.cores_of_ranks(config, available))
+    return not config.emulated and placement.shared(placement.cores_of_ranks(config, available))
 
 
 def shared_core_warnings(points: Sequence[PlannedPoint], machine: Machine) -> list[str]:
