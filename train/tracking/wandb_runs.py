@@ -178,24 +178,18 @@ def wandb_module(folder: Path) -> Iterator[Any]:
         "WANDB_CACHE_DIR": str(folder / "cache"),
         "WANDB_DATA_DIR": str(folder / "cache"),
     }
-    # A sweep's agent gives each run a new ID: each mirroring of a record would be another run.
-    before = {key: os.environ.get(key) for key in (*kit_variables, "WANDB_SWEEP_ID", "WANDB_SWEEP_PARAM_PATH")}
-    for key in before.keys() - kit_variables.keys():
-        os.environ.pop(key, None)
-    os.environ.update(kit_variables)
-    try:
+    from unittest import mock  # here, as it takes a while to import
+
+    with mock.patch.dict(os.environ, kit_variables):
+        # A sweep's agent gives each run a new ID: each mirroring of a record would be another run.
+        for name in ("WANDB_SWEEP_ID", "WANDB_SWEEP_PARAM_PATH"):
+            os.environ.pop(name, None)
         import wandb  # takes half a second, and only this tracker needs it
 
         try:
             yield wandb
         finally:
             wandb.teardown()
-    finally:
-        for key, value in before.items():
-            if value is None:
-                os.environ.pop(key, None)
-            else:
-                os.environ[key] = value
 
 
 def step_rows(record: RunRecord) -> list[Row]:
