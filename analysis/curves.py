@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from analysis import grouped, metrics, speedups
-from analysis.documents import counted
 from analysis.speedups import ScalingPoint
 from analysis.stats.student import Noise, pooled, square_about_line, square_about_mean
 from analysis.table.swept_axis import SCALING
@@ -90,11 +89,6 @@ def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Call
         return by_key().get(key(row), []) if len(rows) else []  # the index is built on first use; most are never used
 
     return find
-
-
-def ranks_in_words(number: float) -> str:
-    """Return a number of ranks as text."""
-    return counted(number, "rank")
 
 
 def configuration(table: Container[Hashable]) -> list[str]:

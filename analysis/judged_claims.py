@@ -14,8 +14,8 @@ import pandas as pd
 from msgspec import structs
 
 from analysis import PUBLISHED, TableError
-from analysis.curves import ranks_in_words, row_dicts
-from analysis.documents import Document, about, filled, tally
+from analysis.curves import row_dicts
+from analysis.documents import Document, about, counted, filled, tally
 from analysis.experiments import equivalence, summary_points
 from analysis.stats import Number
 from analysis.stats.verdict import Bounds, Outcome, judge_all, together
@@ -177,5 +177,5 @@ def _alone(numbers: Sequence[Number], bounds: Bounds) -> str:
 def _point_text(point: summary_points.SummarizedPoint) -> str:
     """Return the model, the GPU, the ranks and the series of a point, as text."""
     row = row_dicts(point.runs)[0]
-    ranks = "" if pd.isna(row["ranks"]) else ranks_in_words(row["ranks"])
+    ranks = "" if pd.isna(row["ranks"]) else counted(row["ranks"], "rank")
     return ", ".join(dict.fromkeys(filter(None, (row["model"] or row["run"], row["gpu"], ranks, point.series))))

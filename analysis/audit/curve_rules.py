@@ -34,11 +34,11 @@ from analysis.curves import (
     measured_in_rounds,
     other_points_noise,
     over_smallest,
-    ranks_in_words,
     rate_curves,
     row_dicts,
 )
 from analysis.derived import stated_number
+from analysis.documents import counted
 from analysis.finding import Finding
 from analysis.stats import Number, combined
 from analysis.stats.student import with_noise
@@ -227,7 +227,7 @@ def more_ranks_no_faster(audited: AuditedTable) -> Iterator[Finding]:
                     f"shrink with the ranks, or grows with them, dominates; {why}."
                 )
                 stated = f"{after['quantity']} {after['value']:g} {after['unit']}"
-                follows = f"better than {before['value']:g} {before['unit']} on {ranks_in_words(before['ranks'])}"
+                follows = f"better than {before['value']:g} {before['unit']} on {counted(before['ranks'], 'rank')}"
                 off = metrics.change_fraction(before["value"], after["value"])
                 yield finding(after, severity, stated, follows, off, meaning)
 

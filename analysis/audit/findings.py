@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from analysis.audit.audited_table import AuditedTable
-from analysis.curves import Row, ranks_in_words, times_as_fast
+from analysis.curves import Row, times_as_fast
 from analysis.derived import stated_number
+from analysis.documents import counted
 from analysis.finding import Finding, Severity
 from analysis.stats import Number, combined
 from analysis.stats.student import Noise, with_noise
@@ -66,7 +67,7 @@ def point_label(row: Row) -> str:
     if not pd.isna(row["batch_per_rank"]):
         parts.append(f"batch {row['batch_per_rank']}")
     if not pd.isna(row["ranks"]):
-        parts.append(ranks_in_words(row["ranks"]))
+        parts.append(counted(row["ranks"], "rank"))
     return ", ".join(dict.fromkeys(part for part in parts if part))
 
 

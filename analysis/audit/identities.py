@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.audit.findings import finding, graded
-from analysis.curves import ranks_in_words
+from analysis.documents import counted
 from analysis.finding import Finding
 from analysis.thresholds import limit
 from analysis.user_table import rates
@@ -149,7 +149,7 @@ def _finding(table: UserTable, identity: Identity, run: pd.Series, follows: list
         grade = "serious" if identity.below and not 0.5 < 1 + off < 2 else "warning"
     if table.unread_times and identity.quantity in RATIOS:
         grade, meaning = "note", "It may follow from the columns of times that are not used."
-    place = f"{run['place']}: {ranks_in_words(float(run['ranks']))}"
+    place = f"{run['place']}: {counted(float(run['ranks']), 'rank')}"
     return finding(place, grade, f"{identity.quantity} {number:g}", f"{nearest:.5g} = {identity.text}", off, meaning)
 
 

@@ -9,8 +9,9 @@ import pandas as pd
 
 from analysis import derived, metrics, reports
 from analysis.audit.findings import finding, graded, point_label, point_location, rows_rule
-from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, ranks_in_words, row_dicts
+from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, row_dicts
 from analysis.derived import RATIOS, pairs
+from analysis.documents import counted
 from analysis.finding import Finding, Severity
 from analysis.stats import Number, combined, rounded
 from analysis.stats.verdict import Verdict
@@ -157,7 +158,7 @@ def _readings(table: pd.DataFrame, row: Row) -> Iterator[tuple[str, Number, bool
     before.sort(key=lambda point: -point["ranks"])
     for old in before:
         both = {"old": derived.stated_number(old), "new": derived.stated_number(new)}
-        ends = f"{old['value']:g} to {new['value']:g} {old['unit']}, over {ranks_in_words(old['ranks'])}"
+        ends = f"{old['value']:g} to {new['value']:g} {old['unit']}, over {counted(old['ranks'], 'rank')}"
         for text, formula in (
             ("the time falls from", lambda old, new: -metrics.change_fraction(old, new)),
             ("the speed rises, with times from", lambda old, new: metrics.faster_fraction(old, new)),

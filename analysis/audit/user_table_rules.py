@@ -13,7 +13,7 @@ from analysis.audit.audited_table import AuditedTable
 from analysis.audit.curve_rules import beyond_ideal
 from analysis.audit.findings import Rule, finding, rule
 from analysis.audit.identities import BATCHES, IMAGES, TIMES, Identity, checkable, contradictions, stated_columns
-from analysis.curves import ranks_in_words
+from analysis.documents import counted
 from analysis.finding import Finding
 from analysis.thresholds import limit
 from analysis.user_table import rates
@@ -27,7 +27,7 @@ _WINOGRAD = 2.25  # times fewer multiplications of a 3x3 convolution (Lavin and 
 
 
 def _at(run: pd.Series) -> str:
-    return f"{run['place']}: {ranks_in_words(float(run['ranks']))}"
+    return f"{run['place']}: {counted(float(run['ranks']), 'rank')}"
 
 
 @rule(RUN_RULES)
@@ -150,7 +150,7 @@ def _contradicted(scaling: str, header: str, runs: pd.DataFrame) -> Iterator[Fin
     if curves and all(keeps(curve, same) and not keeps(curve, varied) for curve in curves):
         first = curves[0].iloc[0]
         follows = f"{opposite} scaling: {BATCHES[same]} is {first[same]:g} at every number of ranks"
-        most = ranks_in_words(float(runs["ranks"].max()))
+        most = counted(float(runs["ranks"].max()), "rank")
         meaning = (
             f"{scaling.capitalize()} scaling would keep {BATCHES[varied]}: a reader would expect another curve beyond "
             f"{most}."

@@ -13,7 +13,6 @@ from analysis import TableError, grouped
 from analysis.compare import EQUAL, Comparisons, corrected
 from analysis.compare.launch_values import Change, Key, Quantity, Side, Values, compare_launches, launch_values
 from analysis.compare.provenance import Details, by_experiment, details
-from analysis.curves import ranks_in_words
 from analysis.documents import counted
 from analysis.study import Study, record_files
 from analysis.user_table import table_contract
@@ -83,7 +82,7 @@ def _read_table(name: str, path: Path, columns: str) -> _Set:
         if not rate > 0:
             continue
         batch = run.get("batch_per_rank", math.nan)
-        point = ranks_in_words(float(run["ranks"])) + ("" if pd.isna(batch) else f", batch {batch:g}")
+        point = counted(float(run["ranks"]), "rank") + ("" if pd.isna(batch) else f", batch {batch:g}")
         setting = " ".join(str(run[name]) for name in ("model", "setting") if name in texts) or "table"
         rate_unit = {"samples": "images/s", "": "x"}.get(work, f"{work}/s")
         numbers: tuple[tuple[Quantity, str, float], ...] = (

@@ -9,7 +9,6 @@ import pandas as pd
 from msgspec import structs
 
 from analysis import metrics
-from analysis.curves import ranks_in_words
 from analysis.documents import Document, NumberField, about, counted, optional
 from analysis.explain import Explanation, beyond_ideal
 from analysis.explain.line import EQUAL, FACTOR
@@ -78,7 +77,7 @@ def _deciding(explained: Explanation) -> Iterator[str]:
     """Yield the deciding runs, and the wall times that each explanation predicts."""
     if run := explained.decider:
         yield (
-            f"{run.runs} runs of {counted(run.steps_per_rank, 'step')} a rank on {ranks_in_words(run.ranks)} would "
+            f"{run.runs} runs of {counted(run.steps_per_rank, 'step')} a rank on {counted(run.ranks, 'rank')} would "
             f"decide: {run.if_fixed_s:.3g} s if the fixed cost is paid once; {run.if_recurring_s:.3g} s if all recurs "
             "with the steps."
         )
@@ -92,7 +91,7 @@ def _speedups(explained: Explanation) -> Iterator[str]:
     top = points[points["ranks"].eq(points["ranks"].max())].to_dict("records")[0]  # of several works the largest
     speed = "" if math.isnan(top["speedup_throughput"]) else f"{top['speedup_throughput']:.1f}x by speed, "
     yield (
-        f"On {ranks_in_words(top['ranks'])}: {speed}{top['speedup_wall_time']:.1f}x by wall time; without the fixed "
+        f"On {counted(top['ranks'], 'rank')}: {speed}{top['speedup_wall_time']:.1f}x by wall time; without the fixed "
         f"cost {_without_fixed(explained, top).text('.1f')}; ideal {top['ideal']:.4g}x."
     )
 
@@ -137,7 +136,7 @@ def misfit(point: PointRow) -> str:
     """Return a sentence on a point that does not fit, with the work that would."""
     excess_s = point["wall_s"] - point["fitted_s"]
     return (
-        f"The point at {ranks_in_words(point['ranks'])} does not fit: it took {point['wall_s']:.4g} s, "
+        f"The point at {counted(point['ranks'], 'rank')} does not fit: it took {point['wall_s']:.4g} s, "
         f"{abs(excess_s):.2g} s {'more' if excess_s > 0 else 'less'} than the others predict "
         f"(p = {point['misfit_p']:.2g}), as if it had run "
         f"{point['steps_that_fit']:.0f} steps, not {point['steps_per_rank']:g}."
@@ -154,7 +153,7 @@ def _unknown_speeds(explained: Explanation) -> Iterator[str]:
         remaining_s = point["wall_s"] - explained.fixed_s.value
         if remaining_s > 0:
             yield (
-                f"On {ranks_in_words(point['ranks'])} no speed is known; with the same fixed cost it was about "
+                f"On {counted(point['ranks'], 'rank')} no speed is known; with the same fixed cost it was about "
                 f"{point['images_per_rank'] / remaining_s:.3g} images/s a rank."
             )
 

@@ -13,8 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import TableError, metrics
-from analysis.curves import ranks_in_words
-from analysis.documents import about
+from analysis.documents import about, counted
 from analysis.finding import Finding
 from analysis.thresholds import limit
 from analysis.user_table.table_contract import UserTable
@@ -112,7 +111,7 @@ def _usable(runs: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _title(run: Mapping[Hashable, Any]) -> str:
-    ranks = "? ranks" if pd.isna(run["ranks"]) else ranks_in_words(run["ranks"])
+    ranks = "? ranks" if pd.isna(run["ranks"]) else counted(run["ranks"], "rank")
     return f"{run['model'] or 'the curve'}, {ranks}"
 
 
@@ -286,7 +285,7 @@ def _impossible(runs: pd.DataFrame) -> Iterator[Contradiction]:
         yield _contradiction(
             "too_short",
             runs[runs.index == index],
-            f"The run on {ranks_in_words(run['ranks'])} is impossible: {run['images_per_rank']:g} images a rank take "
+            f"The run on {counted(run['ranks'], 'rank')} is impossible: {run['images_per_rank']:g} images a rank take "
             f"{needed:.4g} s at the measured {run[SPEED]:.4g} images/s, and its wall time is {run['wall_s']:.4g} s. "
             "One of the four numbers is wrong. The run is left out.",
             f"{run['wall_s']:.4g} s",
@@ -328,7 +327,7 @@ def _off(runs: pd.DataFrame) -> Iterator[Contradiction]:
         yield _contradiction(
             "speed_times_off",
             runs[runs.index == index],
-            f"The speed on {ranks_in_words(run['ranks'])}, {run[SPEED]:.4g} images/s, is {run['factor']:.3g} times "
+            f"The speed on {counted(run['ranks'], 'rank')}, {run[SPEED]:.4g} images/s, is {run['factor']:.3g} times "
             f"what its wall time allows: {run['images_per_rank']:g} images a rank took {run['remaining_s']:.4g} s "
             "beyond the fixed cost of the other points. The speed is not used.",
             f"{run[SPEED]:.4g} images/s a rank",
