@@ -69,7 +69,7 @@ def show_plan(plan: Plan, console: Console, whole: bool = True) -> None:
     else:
         show_points(plan.points, console)
     crowded = point_checks.shared_core_warnings(plan.points, plan.machine) if not launcher.hosts_apart else []
-    emulated = point_checks.emulated_precision(plan.points, launcher.cpu_flags(config))
+    emulated = point_checks.emulated_precision(plan.points, launcher.hardware(config))
     variables = [*point_checks.variable_warnings(process.recorded_variables()), *point_checks.limit_warnings()]
     show_lines(WARNING, [*crowded, *emulated, *variables, *launcher.warnings(config)], console)
     show_lines(LEFT_OUT, plan.left_out, console)

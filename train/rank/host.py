@@ -1,5 +1,6 @@
 """The settings and the load of this machine that can change a measurement; short lists of host names."""
 
+import functools
 import os
 import re
 import socket
@@ -45,6 +46,7 @@ def state(
     )
 
 
+@functools.cache  # the file is long on a machine with many cores
 def cpu_flags(cpuinfo: Path = _CPUINFO) -> list[str]:
     """Return the instruction sets of the processor that determine its training speed."""
     line = re.search(r"^flags\s*:(.*)$", _read(cpuinfo) or "", re.MULTILINE)

@@ -2,7 +2,7 @@ import pytest
 from rich.console import Console
 
 from train.launch.execute import launch, show_plan
-from train.launch.launchers.base import Machine
+from train.launch.launchers.base import Hardware, Machine
 from train.launch.launchers.local import Local
 from train.launch.plan.make_plan import Options, make
 
@@ -48,11 +48,11 @@ def test_a_dry_run_mounts_the_folder_that_a_run_would(tmp_path, monkeypatch, cap
 
 def test_points_too_large_for_the_memory_are_left_out_and_the_status_says_so(tmp_path, monkeypatch, capsys):
     overrides = (*WEAK, f"results={tmp_path}")
-    monkeypatch.setattr(Local, "free_bytes", lambda self, config: 900_000_000)
+    monkeypatch.setattr(Local, "hardware", lambda self, config: [Hardware("a", 0, 900_000_000)])
     plan = make(overrides, Machine(2, "no control groups"))
     assert [point.name for point in plan.points] == ["tiny-nodes1"]
     show_plan(plan, Console(soft_wrap=True))
     assert "left out: tiny-nodes2: 2 ranks of about 0.5 GiB need" in capsys.readouterr().out
-    monkeypatch.setattr(Local, "free_bytes", lambda self, config: 10)
+    monkeypatch.setattr(Local, "hardware", lambda self, config: [Hardware("a", 0, 10)])
     assert launch(Options(overrides), Console(soft_wrap=True)) == 1
     assert list(tmp_path.iterdir()) == []

@@ -47,12 +47,18 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Gpus:
-    """How many GPUs a point needs on this machine, or on one host, and how many are available."""
+class Hardware:
+    """The hardware of a host that will run ranks, as far as it is known before anything starts."""
 
-    needed: int
-    available: int
-    source: str  # who says so, as "NVIDIA's driver shows"
+    host: str  # its name
+    gpus: int
+    free_bytes: int | None = None
+    cpu_flags: Collection[str] | None = None  # the instruction sets of its processor
+
+
+@functools.cache  # each time its driver takes a second to answer
+def _gpus_here() -> int:
+    return len(gpus.names())
 
 
 class Limiter(Protocol):
@@ -141,17 +147,10 @@ class Launcher:
 
     # ---- checks before anything starts ----
 
-    def gpus(self, config: RunConfig) -> list[Gpus]:
-        """Return how many GPUs the point needs and has: on this machine, or on each host."""
-        return [Gpus(config.ranks, len(gpus.names()), "NVIDIA's driver shows")]
-
-    def free_bytes(self, config: RunConfig) -> int | None:
-        """Return the free memory of this machine, or of the host that has least; None if unknown."""
-        return psutil.virtual_memory().available
-
-    def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
-        """Return the instruction sets of the processor of each host that will run ranks, as far as known beforehand."""
-        return {"this machine": host.cpu_flags()}
+    def hardware(self, config: RunConfig) -> list[Hardware]:
+        """Return the hardware of this machine, or of each host that will run ranks. Raises ConfigError."""
+        count = _gpus_here() if config.device == "gpu" else 0
+        return [Hardware("this machine", count, psutil.virtual_memory().available, host.cpu_flags())]
 
     def check_machine(self, config: RunConfig) -> None:
         """Raise ConfigError if this machine lacks something that this launcher needs for the point."""
@@ -307,10 +306,6 @@ class BatchLauncher(Launcher, ABC):
         """Return the `find_nodes` of the first call."""
         return self.find_nodes(partition, smt)
 
-    def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
-        """Return none: the hosts are not allocated yet. The ranks report them in the roll call."""
-        return {}
-
     def script(self, job: BatchJob) -> str:
         """Return the whole batch script. Raises ConfigError if a directive has several lines: the shell runs them."""
         system = job.system
@@ -387,15 +382,10 @@ class BatchLauncher(Launcher, ABC):
                 return self.available_nodes(config.system.partition, config.system.smt)
         return None
 
-    def gpus(self, config: RunConfig) -> list[Gpus]:
-        """Return the GPUs of a node, if they are known here."""
+    def hardware(self, config: RunConfig) -> list[Hardware]:
+        """Return how many GPUs a node has, as far as that is known here: the hosts are not allocated yet."""
         nodes = self._nodes_outside(config)
-        available = config.system.gpus_per_node or (nodes.gpus if nodes else config.ranks_per_node)
-        return [Gpus(config.ranks_per_node, available, "a node has")]
-
-    def free_bytes(self, config: RunConfig) -> int | None:
-        """Return None: unknown before the job runs."""
-        return None
+        return [Hardware("a node", config.system.gpus_per_node or (nodes.gpus if nodes else config.ranks_per_node))]
 
     def hosts(self, config: RunConfig) -> tuple[str, ...]:
         """Return the hosts of the allocation."""

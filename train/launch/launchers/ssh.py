@@ -1,6 +1,5 @@
 """Ranks on other hosts, started over ssh, without a queue."""
 
-from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -10,7 +9,7 @@ from train.config.machine_config import check_hosts
 from train.config.run_config import RunConfig
 from train.launch.job import OPEN_MPI
 from train.launch.launchers import hosts
-from train.launch.launchers.base import Gpus, Launcher, Machine
+from train.launch.launchers.base import Hardware, Launcher, Machine
 from train.launch.start import containers
 from train.rank import host as machine
 
@@ -38,17 +37,9 @@ class Ssh(Launcher):
         """Return the GPUs of the host that has fewest. Raises ConfigError if a host cannot run the job."""
         return min((len(host.gpus) for host in _ask(experiment) if experiment.launcher.hosts), default=0)
 
-    def gpus(self, config: RunConfig) -> list[Gpus]:
-        """Return the GPUs of each host."""
-        return [Gpus(config.ranks_per_node, len(host.gpus), f"{host.name} shows") for host in _ask(config)]
-
-    def free_bytes(self, config: RunConfig) -> int | None:
-        """Return the free memory of the host that has least. Raises ConfigError if a host cannot run the job."""
-        return min(host.free_bytes for host in _ask(config))
-
-    def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
-        """Return the instruction sets of each host."""
-        return {host.name: host.cpu_flags for host in _ask(config)}
+    def hardware(self, config: RunConfig) -> list[Hardware]:
+        """Return the hardware of each host. Raises ConfigError if a host cannot run the job."""
+        return [Hardware(host.name, len(host.gpus), host.free_bytes, host.cpu_flags) for host in _ask(config)]
 
     def warnings(self, config: RunConfig) -> list[str]:
         """Return a warning if hosts have different hardware."""

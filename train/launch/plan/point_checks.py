@@ -8,7 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from common import affinity
@@ -17,10 +17,11 @@ from train.config import identity
 from train.config.checks import ConfigError
 from train.config.program import filled, search_path
 from train.config.run_config import RunConfig
-from train.launch.launchers.base import Launcher, Machine
+from train.launch.launchers.base import Hardware, Launcher, Machine
 from train.launch.plan.planned_runs import PlannedPoint
 from train.program import placeholder_values
-from train.rank import host, placement
+from train.rank import placement
+from train.rank.host import emulation_note
 from train.rank.process import is_launcher_variable
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
@@ -83,8 +84,8 @@ def too_large(points: Sequence[PlannedPoint], launcher: Launcher) -> dict[str, s
     """Return the points that do not fit into memory, by name, and why."""
     reasons = {}
     for point in points:
-        free_bytes = launcher.free_bytes(point.config)
-        if free_bytes is not None and (why := memory_shortage(point.config, free_bytes, launcher.hosts_apart)):
+        free = [host.free_bytes for host in launcher.hardware(point.config) if host.free_bytes is not None]
+        if free and (why := memory_shortage(point.config, min(free), launcher.hosts_apart)):
             reasons[point.name] = why
     return reasons
 
@@ -92,11 +93,12 @@ def too_large(points: Sequence[PlannedPoint], launcher: Launcher) -> dict[str, s
 def check_points(points: Sequence[PlannedPoint], launcher: Launcher) -> None:
     """Raise ConfigError if a point needs more GPUs than there are, or something that this machine lacks."""
     for point in points:
-        for gpus in launcher.gpus(point.config) if point.config.device == "gpu" else []:
-            if gpus.needed > gpus.available:
+        needed = point.config.ranks_per_node if launcher.hosts_apart else point.config.ranks
+        for host in launcher.hardware(point.config) if point.config.device == "gpu" else []:
+            if needed > host.gpus:
                 fewer = "ranks_per_node" if launcher.hosts_apart else "nodes or ranks_per_node"
                 raise ConfigError(
-                    f"device=gpu: {point.name} needs {gpus.needed} GPUs; {gpus.source} {gpus.available}. "
+                    f"device=gpu: {point.name} needs {needed} GPUs; {host.host} has {host.gpus}. "
                     f"Use fewer {fewer}, or device=cpu"
                 )
         launcher.check_machine(point.config)
@@ -121,14 +123,12 @@ def shared_core_warnings(points: Sequence[PlannedPoint], machine: Machine) -> li
     ]
 
 
-def emulated_precision(points: Sequence[PlannedPoint], flags_by_host: Mapping[str, Collection[str]]) -> list[str]:
-    """Return a warning if points use a precision for which processors have no instructions.
-
-    flags_by_host: host -> instruction sets of its processor, of the hosts that are known (`Launcher.cpu_flags`).
-    """
+def emulated_precision(points: Sequence[PlannedPoint], hardware: Sequence[Hardware]) -> list[str]:
+    """Return a warning if points use a precision for which processors have no instructions."""
+    flags_by_host = {host.host: host.cpu_flags for host in hardware if host.cpu_flags is not None}
     names: dict[str, list[str]] = {}
     for point in points:
-        if point.config.device == "cpu" and (why := host.emulation_note(point.config.precision, flags_by_host)):
+        if point.config.device == "cpu" and (why := emulation_note(point.config.precision, flags_by_host)):
             names.setdefault(why, []).append(point.name)
     return [f"{why} ({', '.join(point_names)})" for why, point_names in names.items()]
 

@@ -6,7 +6,6 @@ import pytest
 from tests.helpers.launch_plans import make_plan
 from train.config.checks import ConfigError
 from train.launch.launchers import LAUNCHERS, hosts
-from train.launch.launchers.base import Gpus
 from train.launch.launchers.hosts import SshHost
 
 SSH = LAUNCHERS["ssh"]
@@ -21,10 +20,11 @@ def test_the_smallest_host_decides_on_cores_and_memory(tmp_path, monkeypatch):
     config = make_plan(*overrides, f"results={tmp_path}").points[-1].config
     assert config.system.cores_per_node == 4
     assert make_plan(*overrides, f"results={tmp_path}", "system.smt=true").points[-1].config.system.cores_per_node == 8
-    assert SSH.free_bytes(config) == 2**30
-    assert SSH.gpus(config) == [Gpus(1, 1, "a shows"), Gpus(1, 2, "b shows")]
+    assert [vars(hardware) for hardware in SSH.hardware(config)] == [
+        {"host": "a", "gpus": 1, "free_bytes": 2**30, "cpu_flags": ["avx2"]},
+        {"host": "b", "gpus": 2, "free_bytes": 2**34, "cpu_flags": ["avx2"]},
+    ]
     assert SSH.hosts(config) == ("a", "b")
-    assert SSH.cpu_flags(config) == {"a": SMALL.cpu_flags, "b": LARGE.cpu_flags}
     [warning] = SSH.warnings(config)
     assert "every step waits for the slowest host: a: 4 cores, Xeon, 1 x A; " in warning
     assert {call.args for call in ask.call_args_list} == {(("a", "b"), tmp_path, None)}

@@ -7,7 +7,7 @@ import pytest
 from tests.helpers.launch_plans import make_plan, plan_points
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.launch.launchers.base import Gpus, Machine
+from train.launch.launchers.base import Hardware, Machine
 from train.launch.plan import point_checks
 from train.launch.plan.planned_runs import PlannedPoint
 
@@ -30,10 +30,10 @@ def test_too_little_memory_is_reported_with_the_estimate():
 
 def test_too_few_gpus_are_an_error(monkeypatch):
     plan = make_plan(*WEAK, "device=gpu")
-    monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 2, "NVIDIA's driver shows")])
+    monkeypatch.setattr(plan.launcher, "hardware", lambda config: [Hardware("this machine", 2)])
     point_checks.check_points(plan.points, plan.launcher)
-    monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 1, "NVIDIA's driver shows")])
-    with pytest.raises(ConfigError, match="device=gpu: tiny-nodes2 needs 2 GPUs; NVIDIA's driver shows 1"):
+    monkeypatch.setattr(plan.launcher, "hardware", lambda config: [Hardware("this machine", 1)])
+    with pytest.raises(ConfigError, match="device=gpu: tiny-nodes2 needs 2 GPUs; this machine has 1"):
         point_checks.check_points(plan.points, plan.launcher)
 
 
@@ -62,13 +62,18 @@ def test_variables_that_are_set_are_warned_of():
 
 def test_a_precision_that_the_processor_emulates_is_warned_of_with_what_it_lacks():
     points = plan_points(*WEAK, "precision=bf16")
-    [output] = point_checks.emulated_precision(points, {"a": ["avx2", "fma"], "b": ["amx_bf16"], "c": ["avx2"]})
-    assert "precision=bf16 is emulated on a, c" in output
-    assert "neither AVX512_BF16 nor AMX_BF16" in output
-    assert "tiny-nodes1, tiny-nodes2" in output
-    assert point_checks.emulated_precision(points, {"a": ["avx2", "amx_bf16"]}) == []
-    assert point_checks.emulated_precision(points, {}) == []  # not known beforehand
-    assert point_checks.emulated_precision(plan_points(*WEAK), {"a": ["avx2"]}) == []
+
+    def output(of=points, **flags_by_host):
+        hardware = [Hardware(host, 0, cpu_flags=flags) for host, flags in flags_by_host.items()]
+        return point_checks.emulated_precision(of, hardware)
+
+    [text] = output(a=["avx2", "fma"], b=["amx_bf16"], c=["avx2"])
+    assert "precision=bf16 is emulated on a, c" in text
+    assert "neither AVX512_BF16 nor AMX_BF16" in text
+    assert "tiny-nodes1, tiny-nodes2" in text
+    assert output(a=["avx2", "amx_bf16"]) == []
+    assert point_checks.emulated_precision(points, [Hardware("a node", 0)]) == []  # not known beforehand
+    assert output(plan_points(*WEAK), a=["avx2"]) == []
 
 
 def points(folder: Path, *more: str) -> list[PlannedPoint]:
