@@ -105,14 +105,9 @@ def follow(folder: Path) -> int:
 
 
 def _run_name(folder: Path, config: RunConfig) -> wandb_runs.RunName:
-    """Return the names of a run before it has a record."""
-    repeat, _, generation = folder.name.removeprefix("r").partition(".")
+    """Return the ID, labels and configuration of a run before it has a record."""
     return wandb_runs.RunName(
         id=wandb_runs.begin_live(folder),
-        experiment=config.experiment,
-        point=folder.resolve().parents[1].name,
-        repeat=int(repeat),
-        generation=int(generation or 1),
         config=resolved(config),
         host=socket.gethostname(),
         tags=tuple(config.tracking.tags),

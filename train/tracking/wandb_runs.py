@@ -36,34 +36,20 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class RunName:
-    """The names, labels and configuration of a run."""
+    """The ID, labels and configuration of a run."""
 
     id: str
-    experiment: str
-    point: str
-    repeat: int
-    generation: int
     config: Mapping[str, Any]
     host: str | None = None  # of rank 0
     commit: str | None = None  # of the code that was measured
     tags: tuple[str, ...] = ()
     notes: str = ""
 
-    @property
-    def name(self) -> str:
-        """Return the name in W&B's list."""
-        generation = f" generation {self.generation}" if self.generation > 1 else ""
-        return f"{self.point} r{self.repeat}{generation}"
-
 
 def run_name(record: RunRecord, run_folder: Path, tracking: TrackingConfig) -> RunName:
-    """Return the names of a record's run."""
+    """Return the ID, labels and configuration of a record's run."""
     return RunName(
         id=run_id(record, run_folder),
-        experiment=record.experiment,
-        point=record.point,
-        repeat=record.repeat,
-        generation=record.generation,
         config=record.config,
         host=record.ranks[0].host if record.ranks else None,
         commit=record.environment.git_commit if record.environment else None,
@@ -73,8 +59,8 @@ def run_name(record: RunRecord, run_folder: Path, tracking: TrackingConfig) -> R
 
 
 def begin(wandb: Any, name: RunName, run_folder: Path, tracking: TrackingConfig, mode: str) -> Any:
-    """Begin a run; it replaces a run with its ID. Raises OSError, and the errors of wandb."""
-    folder = home(run_folder)
+    """Begin a run, named after its folder; it replaces a run with its ID. Raises OSError, and the errors of wandb."""
+    folder, (_, point, experiment) = home(run_folder), run_folder.resolve().parents[:3]
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):  # wandb would write to /tmp instead
         raise PermissionError(f"{folder} is not writable")
@@ -84,9 +70,9 @@ def begin(wandb: Any, name: RunName, run_folder: Path, tracking: TrackingConfig,
         id=name.id,
         project=tracking.project,
         entity=tracking.entity,
-        group=tracking.group or name.experiment,
-        job_type=name.point,  # W&B then groups the repeats of a point
-        name=name.name,
+        group=tracking.group or experiment.name,
+        job_type=point.name,  # W&B then groups the repeats of a point
+        name=f"{point.name} {run_folder.name}",
         tags=name.tags,
         notes=name.notes,
         config=dict(name.config),
