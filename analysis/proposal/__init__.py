@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import TableError, grouped, labels, metrics, speedups
+from analysis.audit.audited_table import AuditedTable
 from analysis.audit.curve_rules import beyond_ideal
 from analysis.documents import counted
 from analysis.experiments import summary_points
@@ -190,7 +191,9 @@ def _curve(
 def _contradiction(points: Sequence[SummarizedPoint], measured: pd.DataFrame) -> str:
     """Return how the audit contradicts the speedups of a curve; "" if it does not."""
     paths = {path for point in points for path in point.runs["record"]}
-    serious = [f for f in beyond_ideal(measured[measured["record"].isin(paths)]) if f.severity == "serious"]
+    serious = [
+        f for f in beyond_ideal(AuditedTable(measured[measured["record"].isin(paths)])) if f.severity == "serious"
+    ]
     return f"{serious[0].stated}, {serious[0].follows}" if serious else ""
 
 
