@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Literal
 
 import pandas as pd
@@ -91,6 +92,11 @@ class SummarizedPoint:
     series: str  # a label that distinguishes it from the other series of its model
     numbers: dict[str, Number]
 
+    @cached_property
+    def first(self) -> pd.Series:
+        """The first run, for what all share."""
+        return self.runs.iloc[0]
+
     @property
     def rounds(self) -> int:
         """The number of rounds; 0 where each launch was of this point alone."""
@@ -171,7 +177,7 @@ def answer(local: pd.DataFrame) -> list[SummaryPoint] | list[AllreducePoint]:
         return allreduce_points.answer(local)
     return [
         SummaryPoint(
-            **{name: point.runs[name].iloc[0] for name in _OF_RUN},
+            **{name: point.first[name] for name in _OF_RUN},
             **{name: getattr(point, name) for name in ("series", "rounds", "launches")},
             design="rounds" if point.rounds else "launches",
             note=_remarks(point.runs),
@@ -217,10 +223,10 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
 
 def _row(point: SummarizedPoint, among: pd.DataFrame) -> dict[str, object]:
     """Return the row of a point; `among`: the runs of the experiment."""
-    first = point.runs.iloc[0]
+    first, numbers = point.first, point.numbers
     row: dict[str, object] = {"model": labels.name(first["model"]), "series": point.series}
     row |= {header: first[column] for column, header in _POINT.items()}
-    if point.runs["kind"].eq("control").all():
+    if first["kind"] == "control":
         row["nodes"] = f"{first['nodes']}, control"
     limited = among["link_mbit_per_s"].notna().any()
     row[_POINT["link_mbit_per_s"]] = _number(first["link_mbit_per_s"], "no limit") if limited else ""
@@ -228,21 +234,17 @@ def _row(point: SummarizedPoint, among: pd.DataFrame) -> dict[str, object]:
         if axis and axis not in _AXES_WITH_COLUMN:
             row[axis.replace(".", ".\n")] = _number(first["axis_value"], "none") if first["axis"] == axis else ""
     row |= {"rounds": point.rounds or "", "launches": point.launches}
-    row[labels.rate_unit(point.runs)] = point.numbers["images_per_s"].text()
-    for name in ("compute", "link"):
-        row[f"of the\n{name} limit"] = _ratio(point.numbers.get(f"{name}_limit_fraction"))
-    for quantity, header in _ENERGY.items():
-        row[header] = point.numbers[quantity].text() if quantity in point.numbers else ""
-    for name in ("speedup", "efficiency"):
-        row[f"{name}\nby throughput"] = _ratio(point.numbers.get(f"{name}_throughput"))
-    compared = point.numbers.get("speedup_throughput", point.numbers.get(_OVER_BASE))
+    row[labels.rate_unit(point.runs)] = numbers["images_per_s"].text()
+    row |= {f"of the\n{name} limit": _ratio(numbers.get(f"{name}_limit_fraction")) for name in ("compute", "link")}
+    row |= {header: numbers[name].text() if name in numbers else "" for name, header in _ENERGY.items()}
+    row |= {f"{name}\nby throughput": _ratio(numbers.get(f"{name}_throughput")) for name in ("speedup", "efficiency")}
+    compared = numbers.get("speedup_throughput", numbers.get(_OVER_BASE))
     row["variation\nbetween"] = compared.variation.removeprefix("between ") if compared else ""
-    for by in ("wall time", "job time"):
-        both = [_ratio(point.numbers.get(f"{name}_{by.replace(' ', '_')}")) for name in ("speedup", "efficiency")]
-        row[f"speedup, efficiency\nby {by}"] = ", ".join(filter(None, both))
-    row["over the\nbase"] = point.numbers[_OVER_BASE].text(".3f") if _OVER_BASE in point.numbers else ""
-    for quantity, header in _FINAL.items():
-        row[header] = point.numbers[quantity].text() if quantity in point.numbers else ""
+    for by in ("wall", "job"):
+        both = [_ratio(numbers.get(f"{name}_{by}_time")) for name in ("speedup", "efficiency")]
+        row[f"speedup, efficiency\nby {by} time"] = ", ".join(filter(None, both))
+    row["over the\nbase"] = numbers[_OVER_BASE].text(".3f") if _OVER_BASE in numbers else ""
+    row |= {header: numbers[name].text() if name in numbers else "" for name, header in _FINAL.items()}
     return row | {"note": _remarks(point.runs)}
 
 
@@ -255,14 +257,14 @@ def sentences(local: pd.DataFrame) -> list[str]:
         return []
     if arms.compared(local):
         return [f"{ratio.label[0]}: {ratio.number.text('.2f')} of the throughput." for ratio in arms.ratios(local)]
-    largest = {(point.runs["model"].iloc[0], point.runs["series"].iloc[0]): point
-               for point in points(local) if _is_measured(point)}  # fmt: skip
+    measured = [point for point in points(local) if point.first["kind"] == "measured"]
+    largest = {(point.first["model"], point.first["series"]): point for point in measured}
     return [sentence for point in largest.values() if (sentence := _sentence(point))]
 
 
 def _sentence(point: SummarizedPoint) -> str:
     """Return what a point shows, in a sentence; "" if it has neither an accuracy nor a speedup over a smaller one."""
-    first = point.runs.iloc[0]
+    first = point.first
     title = ", ".join(filter(None, (labels.name(first["model"]), point.series)))
     size = counted(int(first["nodes"]), "node") if first["axis"] == "nodes" else counted(int(first["ranks"]), "rank")
     speedup, why = point.numbers.get("speedup_throughput"), controls.why_invalid(point.runs).iloc[0]
@@ -284,18 +286,19 @@ def speedup_rows(local: pd.DataFrame) -> pd.DataFrame:
     out.
     """
     rows = []
-    in_rounds = [point for point in points(local) if point.rounds and point.runs["axis"].iloc[0] == "nodes"]
-    for point in (p for p in in_rounds if _is_measured(p) and "speedup_throughput" in p.numbers):
-        same = [p for p in in_rounds if p.runs["series"].iloc[0] == point.runs["series"].iloc[0]]
-        smallest = min(same, key=_nodes)
-        if _nodes(point) == _nodes(smallest):
+    in_rounds = [p for p in points(local) if p.rounds and p.first["axis"] == "nodes"]
+    with_speedup = [p for p in in_rounds if "speedup_throughput" in p.numbers]
+    for point in (p for p in with_speedup if p.first["kind"] == "measured"):
+        same = [p for p in in_rounds if p.first["series"] == point.first["series"]]
+        smallest = min(same, key=lambda p: p.first["nodes"])
+        if point.first["nodes"] == smallest.first["nodes"]:
             continue
         speedup, ends = point.numbers["speedup_throughput"], (smallest, point)
-        control = [p for p in in_rounds if not _is_measured(p) and _is_control_of(p, point)]
+        control = [p for p in with_speedup if p.first["kind"] != "measured" and _is_beside(p, point)]
         rows.append(
             {
-                "model": labels.name(point.runs["model"].iloc[0]),
-                "nodes": " to ".join(str(_nodes(end)) for end in ends),
+                "model": labels.name(point.first["model"]),
+                "nodes": " to ".join(str(end.first["nodes"]) for end in ends),
                 "images/s": " to ".join(significant(end.numbers["images_per_s"].value, ".3g") for end in ends),
                 "speedup": speedup.text(".2f"),
                 "efficiency": f"{point.numbers['efficiency_throughput'].value:.2f}",
@@ -305,16 +308,8 @@ def speedup_rows(local: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).replace("", None).dropna(axis=1, how="all").fillna("")
 
 
-def _is_measured(point: SummarizedPoint) -> bool:
-    return bool(point.runs["kind"].eq("measured").all())
-
-
-def _nodes(point: SummarizedPoint) -> int:
-    return int(point.runs["nodes"].iloc[0])
-
-
-def _is_control_of(control: SummarizedPoint, point: SummarizedPoint) -> bool:
-    """Return whether a point without allreduce is the control of another one."""
+def _is_beside(control: SummarizedPoint, point: SummarizedPoint) -> bool:
+    """Return whether a point without allreduce is the control of another one: of the same launches, nodes and batch."""
     same = ["record", "nodes", "batch_per_rank"]
     control_keys, keys = (p.runs[same].drop_duplicates().to_numpy().tolist() for p in (control, point))
-    return control_keys == keys and "speedup_throughput" in control.numbers
+    return bool(control_keys == keys)

@@ -152,13 +152,11 @@ def _curves(
     if measured.empty:
         return []
     predictable = {(curve.model, curve.series): curve for curve in reading.local(rows)}
-    points = grouped(
-        summary_points.points(measured), lambda point: (point.runs["model"].iloc[0], point.runs["series"].iloc[0])
-    )
+    points = grouped(summary_points.points(measured), lambda point: (point.first["model"], point.first["series"]))
     return [
         _curve(curve_points, measured, records, predictable.get(key), plan, learned)
         for key, curve_points in points.items()
-        if len({point.runs["nodes"].iloc[0] for point in curve_points}) > 1
+        if len({point.first["nodes"] for point in curve_points}) > 1
     ]
 
 
@@ -166,14 +164,14 @@ def _curve(
     points: Sequence[SummarizedPoint], measured: pd.DataFrame, records: Records, predictable: reading.Curve | None,
     plan: JobPlan, learned: calibration.PublishedCurves,
 ) -> SupportedCurve:  # fmt: skip
-    points = sorted(points, key=lambda point: point.runs["ranks"].iloc[0])
+    points = sorted(points, key=lambda point: point.first["ranks"])
     verdicts = _verdicts(points, plan.threshold)
-    gains, first = _gains(points), points[0].runs.iloc[0]
+    gains, first = _gains(points), points[0].first
     rows = [
         _measured(point, verdict, gain, records, measured, plan)
         for point, verdict, gain in zip(points, verdicts, gains, strict=True)
     ]
-    batches = [point.runs["global_batch"].iloc[0] for point in points]
+    batches = [point.first["global_batch"] for point in points]
     strong = metrics.shared_batch([row.ranks for row in rows], batches) == "global_batch"
     series = points[0].series if len({point.series for point in points}) == 1 else ""
     series = ", ".join(filter(None, (series, f"global batch {batches[0]}" if strong and rows[0].batch else "")))
@@ -229,7 +227,7 @@ def _measured(
     point: SummarizedPoint, verdict: str, gain: tuple[Number | None, float], records: Records, measured: pd.DataFrame,
     plan: JobPlan,
 ) -> ProposedSize:  # fmt: skip
-    first, rate = point.runs.iloc[0], point.numbers["images_per_s"]
+    first, rate = point.first, point.numbers["images_per_s"]
     speedup, efficiency = (
         exact(1.0) if verdict == "base of the curve" else point.numbers.get(f"{name}_throughput", unknown())
         for name in ("speedup", "efficiency")
