@@ -113,7 +113,7 @@ class Standalone:
         if by == signal.SIGTERM:
             reason += ": another rank failed, or the job was cancelled"
         try:
-            self.failed(Failure(reason=reason, rank=part.rank, host=part.host, phase=self._clock.phase))
+            self.failed(Failure(reason=reason, rank=part.rank, host=part.host, phase=part.phase))
         finally:
             os._exit(128 + by)
 
