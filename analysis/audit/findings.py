@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import ParamSpec
 
 import pandas as pd
 
@@ -30,6 +30,7 @@ def finding(
 
 
 Rule = Callable[..., Iterator[Finding]]
+Over = ParamSpec("Over")  # what a rule is over
 # By name, in the order of their modules: over an `AuditedTable`; over a record and its path; over a list of
 # `ComparedLaunch`.
 TABLE_RULES: dict[str, Rule] = {}
@@ -37,13 +38,13 @@ RECORD_RULES: dict[str, Rule] = {}
 EXPERIMENT_RULES: dict[str, Rule] = {}
 
 
-def rule(rules: dict[str, Rule]) -> Callable[[Rule], Rule]:
+def rule(rules: dict[str, Rule]) -> Callable[[Callable[Over, Iterator[Finding]]], Callable[Over, Iterator[Finding]]]:
     """Return a decorator that adds a function to `rules` by its name, which its findings get."""
 
-    def add(function: Rule) -> Rule:
+    def add(function: Callable[Over, Iterator[Finding]]) -> Callable[Over, Iterator[Finding]]:
         @functools.wraps(function)
-        def named(*arguments: Any) -> Iterator[Finding]:
-            return (replace(result, rule=function.__name__) for result in function(*arguments))
+        def named(*over: Over.args, **options: Over.kwargs) -> Iterator[Finding]:
+            return (replace(result, rule=function.__name__) for result in function(*over, **options))
 
         rules[function.__name__] = named
         return named
@@ -51,7 +52,7 @@ def rule(rules: dict[str, Rule]) -> Callable[[Rule], Rule]:
     return add
 
 
-def rows_rule(function: Rule) -> Rule:
+def rows_rule(function: Callable[[pd.DataFrame], Iterator[Finding]]) -> Callable[[AuditedTable], Iterator[Finding]]:
     """Add a function to TABLE_RULES that needs the rows of the table alone."""
 
     @functools.wraps(function)
