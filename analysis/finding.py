@@ -21,3 +21,8 @@ class Finding:
     follows: Annotated[str, about("value and unit that follow instead")]
     off: Annotated[float | None, about("stated / follows - 1; null: not a number")]
     meaning: Annotated[str, about("meaning, and what to do")]
+
+
+def local_finding(rule: str, place: str, severity: Severity, stated: str, follows: str, meaning: str) -> Finding:
+    """Return a finding in the files of a user's launches."""
+    return Finding("local", place, rule, severity, stated, follows, None, meaning)

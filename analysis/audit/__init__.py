@@ -24,7 +24,7 @@ from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
 from analysis.audit.audited_table import AuditedTable
 from analysis.audit.compared_launches import ComparedLaunch, covered, launch
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
-from analysis.finding import SEVERITIES, Finding, Severity
+from analysis.finding import SEVERITIES, Finding, Severity, local_finding
 from analysis.study import Study
 from analysis.user_table.table_contract import UserTable
 from record.schema import RunRecord
@@ -110,8 +110,8 @@ def _left_out(study: Study) -> Iterator[Finding]:
         rule, expected = "unreadable_record", "a whole record"
         if notice.unconfirmed:
             rule, expected = "unconfirmed_number", "a number that the running times confirm"
-        yield Finding("local", notice.path, rule, "serious", notice.reason, expected, None, meaning)
+        yield local_finding(rule, notice.path, "serious", notice.reason, expected, meaning)
     for notice in study.failed:
         rounds = f"Its {notice.rounds} whole rounds count." if notice.rounds else meaning
         grade: Severity = "note" if notice.settled else "warning"
-        yield Finding("local", notice.path, "failed_run", grade, notice.reason, "a complete run", None, rounds)
+        yield local_finding("failed_run", notice.path, grade, notice.reason, "a complete run", rounds)

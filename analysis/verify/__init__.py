@@ -7,13 +7,12 @@ compared. Who changes files, record and ledger alike is not found.
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from analysis import grouped
-from analysis.finding import Finding
+from analysis.finding import Finding, local_finding
 from analysis.verify import accounted_launches, remade
 from analysis.verify.accounted_launches import Launches
 from analysis.verify.point import PointFolder, in_archive, on_disk
@@ -96,12 +95,11 @@ def _records(point: PointFolder, made: Launches) -> tuple[Verification, set[str]
     Add their launches to `made`.
     """
     result, compared = Verification(), set()
-    note = functools.partial(Finding, "local")
     for run_name in point.runs:
         place = f"{point.folder}/{run_name}/{RECORD_NAME}"
         if point.is_in_results and not files.is_run(run_name):
             meaning = "Only folders as r0 and r0.2 are those of launches."
-            result.findings.append(note(place, "backup", "note", "a record", "not used", None, meaning))
+            result.findings.append(local_finding("backup", place, "note", "a record", "not used", meaning))
             continue
         result.records += 1
         try:
@@ -116,7 +114,7 @@ def _records(point: PointFolder, made: Launches) -> tuple[Verification, set[str]
         except RecordError as error:
             result.not_compared["cannot be read"] += 1
             reason = str(error).removeprefix(f"{place}: ")
-            result.findings.append(note(place, UNREADABLE, "serious", reason, "a record", None, "It is not used."))
+            result.findings.append(local_finding(UNREADABLE, place, "serious", reason, "a record", "It is not used."))
     result.remade = len(compared)
     return result, compared
 
@@ -127,7 +125,7 @@ def _notes(experiment: str, made: Launches, result: Verification, no_ledger: int
     if no_ledger:
         lacking.append(f"{no_ledger} of {result.records} records: no ledger: launches that were dropped do not show")
     return [
-        Finding("local", experiment, rule, "note", stated, follows, None, meaning)
+        local_finding(rule, experiment, "note", stated, follows, meaning)
         for rule, stated, follows, meaning in (
             ("measured_again", ", ".join(again), "once each", "The last one counts (FORCE=1)."),
             ("not_compared", "; ".join(lacking), "digests, files and a ledger", "They are used as the others are."),

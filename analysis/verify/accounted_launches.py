@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis.finding import Finding, Severity
+from analysis.finding import Finding, Severity, local_finding
 from analysis.verify.contents import with_digest
 from analysis.verify.point import ASSIGNMENT, PointFolder
 from analysis.verify.remade import changed
@@ -57,10 +57,6 @@ class Launches:
     known: dict[str, list[Known]] = field(default_factory=lambda: defaultdict(list))  # by point
 
 
-def _finding(rule: str, place: str, severity: Severity, stated: str, follows: str, meaning: str) -> Finding:
-    return Finding("local", place, rule, severity, stated, follows, None, meaning)
-
-
 def check(point: PointFolder, launches: Launches) -> Iterator[Finding]:
     """Yield what the ledger of a point and its folders do not agree on, and add its launches to `launches`.
 
@@ -86,7 +82,7 @@ def check(point: PointFolder, launches: Launches) -> Iterator[Finding]:
         if run not in last and files.is_run(run):
             place = f"{point.folder}/{run}/{RECORD_NAME}"
             meaning = "It is of another folder, or its lines were removed."
-            yield _finding(
+            yield local_finding(
                 UNACCOUNTED, place, "warning", "no line of the ledger is that of its beginning", "one", meaning
             )
 
@@ -109,7 +105,7 @@ def _chain(place: str, lines: list[tuple[str, ledger.Line | None]]) -> Iterator[
     digests = ["", *(digest for digest, _ in lines)]
     if cut := [number for number, (_, line) in enumerate(lines, 1) if line is None]:
         meaning = "A crash or a full disk leaves it so. What it said is lost."
-        yield _finding(BROKEN, place, "note", f"line {cut[0]} is incomplete", "a whole line", meaning)
+        yield local_finding(BROKEN, place, "note", f"line {cut[0]} is incomplete", "a whole line", meaning)
     for number, (_, line) in enumerate(lines):
         if line and line.previous != digests[number]:
             twice = line.previous in digests[1:number]
@@ -118,7 +114,7 @@ def _chain(place: str, lines: list[tuple[str, ledger.Line | None]]) -> Iterator[
             if twice:
                 meaning = "Two launchers wrote at once, in a folder without locks; or lines were added."
             stated = f"line {number + 1} follows on another line than the one before it"
-            yield _finding(BROKEN, place, severity, stated, "an unbroken chain", meaning)
+            yield local_finding(BROKEN, place, severity, stated, "an unbroken chain", meaning)
             return
 
 
@@ -130,12 +126,12 @@ def _folder(point: PointFolder, launch: Launch, cut: bool) -> Iterator[Finding]:
         yield from _record(point, launch, cut)
     elif launch.end:
         stated = f"{began}, ended {launch.end.status}; no record"
-        yield _finding(UNACCOUNTED, folder, "warning", stated, _RECORDS, _REMOVED)
+        yield local_finding(UNACCOUNTED, folder, "warning", stated, _RECORDS, _REMOVED)
     elif any(name.startswith(f"{launch.run}/") for name in point.names):
         meaning = "It is in progress, or its launcher ended without a record."
-        yield _finding(UNACCOUNTED, folder, "note", f"{began}; no record", _RECORDS, meaning)
+        yield local_finding(UNACCOUNTED, folder, "note", f"{began}; no record", _RECORDS, meaning)
     else:
-        yield _finding(UNACCOUNTED, folder, "warning", f"{began}; nothing of it is left", _RECORDS, _REMOVED)
+        yield local_finding(UNACCOUNTED, folder, "warning", f"{began}; nothing of it is left", _RECORDS, _REMOVED)
 
 
 def _same(point: PointFolder, name: str, sha256: str, when: str) -> Iterator[Finding]:
@@ -149,7 +145,7 @@ def _same(point: PointFolder, name: str, sha256: str, when: str) -> Iterator[Fin
         yield changed(f"{point.folder}/{name}", "its SHA-256", f"another one {when}", "It was changed after that.")
     elif hashlib.sha256(content).hexdigest() != sha256:
         meaning = "Line ends, white space or indentation differ, as after an editor or git. It counts."
-        yield _finding(REWRITTEN, f"{point.folder}/{name}", "note", "other bytes", f"those {when}", meaning)
+        yield local_finding(REWRITTEN, f"{point.folder}/{name}", "note", "other bytes", f"those {when}", meaning)
 
 
 def _record(point: PointFolder, launch: Launch, cut: bool) -> Iterator[Finding]:
@@ -162,7 +158,7 @@ def _record(point: PointFolder, launch: Launch, cut: bool) -> Iterator[Finding]:
     if end is None:
         grade: Severity = "note" if cut else "warning"
         meaning = "A full disk or a kill leaves it so; or the line was removed."
-        yield _finding(UNACCOUNTED, place, grade, "no line of the ledger is that of its end", "one", meaning)
+        yield local_finding(UNACCOUNTED, place, grade, "no line of the ledger is that of its end", "one", meaning)
     try:
         run = point.record(launch.run)
     except RecordError:
@@ -184,17 +180,17 @@ def _lines(place: str, launch: Launch, run: RunRecord) -> Iterator[Finding]:
         if stated != follows:
             meaning = "A line was changed after it was written, or the record is of another launch."
             text = f"{launch.run}: {what} {stated[:25]}"
-            yield _finding(BROKEN, place, "serious", text, f"{follows[:25]}, as its record says", meaning)
+            yield local_finding(BROKEN, place, "serious", text, f"{follows[:25]}, as its record says", meaning)
     if run.status == "complete" and end and begin.at <= run.started_at and not run.program:
         try:
             span_s = (datetime.fromisoformat(end.at) - datetime.fromisoformat(begin.at)).total_seconds()
         except (ValueError, TypeError):  # no time, or one of them without a zone
             stated, meaning = f"{launch.run}: from {begin.at[:25]!r} to {end.at[:25]!r}", "A line was changed."
-            yield _finding(BROKEN, place, "serious", stated, "times in UTC", meaning)
+            yield local_finding(BROKEN, place, "serious", stated, "times in UTC", meaning)
             return
         if run.job_s > span_s + _CLOCK_S:
             stated, meaning = f"{launch.run}: a job of {run.job_s:.0f} s", "One was changed; or a clock was set."
-            yield _finding(BROKEN, place, "warning", stated, f"at most {span_s:.0f} s between its lines", meaning)
+            yield local_finding(BROKEN, place, "warning", stated, f"at most {span_s:.0f} s between its lines", meaning)
 
 
 def remembered(experiment: str, launches: Launches) -> Iterator[Finding]:
@@ -220,7 +216,7 @@ def remembered(experiment: str, launches: Launches) -> Iterator[Finding]:
         elif lines <= len(digests):
             severity, stated, meaning = "serious", f"another line {lines}", "It was changed after that."
         place, follows = f"{experiment}/{point}/{ledger.NAME}", f"the {lines} lines that {by} found"
-        yield _finding(BROKEN, place, severity, stated, follows, meaning)
+        yield local_finding(BROKEN, place, severity, stated, follows, meaning)
 
 
 def copied(place: str, run: RunRecord, launches: Launches) -> Iterator[Finding]:
@@ -235,7 +231,7 @@ def copied(place: str, run: RunRecord, launches: Launches) -> Iterator[Finding]:
     same = [name for name, sha256 in ranks.items() if launches.parts.setdefault(sha256, repeat) != repeat]
     for name in same[:1]:
         meaning = "No two launches measure the same times: one is a copy under another name."
-        yield _finding(
+        yield local_finding(
             UNACCOUNTED, place, "warning", name, f"another file than {launches.parts[ranks[name]]} has", meaning
         )
 
@@ -259,11 +255,11 @@ def planned(experiment: str, launches: Launches) -> Iterator[Finding]:
             "be elsewhere, or could not begin."
         )
         stated = f"points of the plan without a folder: {_listed(gone)}"
-        yield _finding(UNACCOUNTED, experiment, "warning", stated, "all of the plan", meaning)
+        yield local_finding(UNACCOUNTED, experiment, "warning", stated, "all of the plan", meaning)
     if names := [name for name in missing if name.rpartition("/")[0] not in gone]:
         stated = f"planned, and no line or record: {_listed(names)}"
         meaning = "Interrupted, not made yet, or could not begin; or the newest were removed with their lines."
-        yield _finding(UNACCOUNTED, experiment, "warning", stated, "all of the plan", meaning)
+        yield local_finding(UNACCOUNTED, experiment, "warning", stated, "all of the plan", meaning)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from analysis.finding import Finding
+from analysis.finding import Finding, local_finding
 from analysis.verify.contents import with_digest
 from analysis.verify.point import ASSIGNMENT, DAMAGED, PointFolder
 from record import migrations, parts, protocol, recorded_config, this_kit, ticks
@@ -26,7 +26,7 @@ class NotComparedError(Exception):
 
 def changed(place: str, stated: str, follows: str, meaning: str = _MEANING) -> Finding:
     """Return the finding that a record at `place` is not as its launch wrote it."""
-    return Finding("local", place, CHANGED, "serious", stated, follows, None, meaning)
+    return local_finding(CHANGED, place, "serious", stated, follows, meaning)
 
 
 def check(point: PointFolder, run_name: str, run: RunRecord) -> list[Finding]:

@@ -22,23 +22,20 @@ def test_only_files_with_the_exact_names_are_those_of_a_timeline(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "rank-0.vm.11190 (copy).jsonl",
-        "rank-0.vm.11190.sync-conflict-20261128-101010-ABCDEFG.jsonl",
-        "rank-0.vm (conflicted copy).11190.jsonl",
-        "rank-0.vm.11190~.jsonl",
-        "rank-0.jsonl",
-        "rank-0.vm.jsonl",
-        "rank-.vm.1.jsonl",
+NEARLY_PARTS = [
+    *("rank-0.vm.11190 (copy).jsonl", "rank-0.vm.11190.sync-conflict-20261128-101010-ABCDEFG.jsonl", "rank-0.jsonl"),
+    *("rank-0.vm (conflicted copy).11190.jsonl", "rank-0.vm.11190~.jsonl", "rank-0.vm.jsonl", "rank-.vm.1.jsonl"),
+    *(
         "rank-00.vm.1.jsonl",
         "rank-\u0660.vm.1.jsonl",
         "rank-0.vm.\u0661.jsonl",
         "rank-0.vm.-1.jsonl",
         "rank-0..1\n.jsonl",
-    ],
-)
+    ),
+]
+
+
+@pytest.mark.parametrize("name", NEARLY_PARTS)
 def test_a_file_with_nearly_the_name_of_a_part_is_none(tmp_path, name):
     (tmp_path / name).write_text("{}\n")
     PartWriter(protocol.part_path(tmp_path, 0, "vm", 11190), rank=0, losses=[1.0])
