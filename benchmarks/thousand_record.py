@@ -88,7 +88,7 @@ def write_parts(folder: Path, run: RunRecord) -> None:
 
 def assembled(folder: Path, run: RunRecord) -> bytes:
     """Return the text of the record that the launcher assembles from the parts in a folder."""
-    rank_parts = parts.read_parts(folder)
+    rank_parts = [*parts.read_parts(folder).values()]
     job_s = max(sum(part.phases_s.values()) for part in rank_parts) + 1.0
     return dumps(assemble(rank_parts, identity(run), JobEnd(STARTED_AT, job_s, cores_shared=False)))
 
