@@ -166,11 +166,17 @@ def _curve(group: Sequence[PlannedPoint], cores: int) -> PlannedPoint:
         arms = _over_nodes(group, arms)
     if not group[0].arm_keys:
         arms[0] = msgspec.structs.replace(arms[0], role="base")
-    group_configs = [point.config for point in largest] if len(setups) > 1 else []
+    configs = [point.config for point in largest] if len(setups) > 1 else []
+    firsts = itertools.accumulate((config.ranks for config in configs), initial=0)
+    sizes = [config.nodes * (config.system.cores_per_node or 1) for config in configs]
     launch = LaunchPlan(
         rounds=tuple(arms),
-        rank_groups=_rank_groups(first.config, group_configs),
-        rank_groups_at_once=bool(group_configs) and _fit_at_once(group_configs, cores),
+        rank_groups=tuple(
+            RankGroup(identity.differing_settings(first.config, config), first_rank, config.ranks)
+            for config, first_rank in zip(configs, firsts, strict=False)
+        ),
+        # Each has its own cores; only groups of one size can swap them.
+        rank_groups_at_once=len(set(sizes)) == 1 and sum(sizes) <= cores,
         join_in_turn=first.config.emulated and first.config.ranks > 1,
     )
     config = replace(first.config, launch=launch)
@@ -183,20 +189,6 @@ def _curve(group: Sequence[PlannedPoint], cores: int) -> PlannedPoint:
 def _largest(points: Sequence[PlannedPoint]) -> PlannedPoint:
     """Return the point whose ranks include those of the others: with allreduce, on most nodes."""
     return max(points, key=lambda p: (p.config.distribution.allreduce, p.config.nodes))
-
-
-def _rank_groups(launch: RunConfig, configs: Sequence[RunConfig]) -> tuple[RankGroup, ...]:
-    firsts = itertools.accumulate((config.ranks for config in configs), initial=0)
-    return tuple(
-        RankGroup(identity.differing_settings(launch, config), first, config.ranks)
-        for config, first in zip(configs, firsts, strict=False)
-    )
-
-
-def _fit_at_once(configs: Sequence[RunConfig], cores: int) -> bool:
-    """Return whether each rank group can have its own cores. Only groups of one size can swap them."""
-    sizes = [config.nodes * (config.system.cores_per_node or 1) for config in configs]
-    return len(set(sizes)) == 1 and sum(sizes) <= cores
 
 
 def _over_nodes(group: Sequence[PlannedPoint], arms: list[RoundArm]) -> list[RoundArm]:
