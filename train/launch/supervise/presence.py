@@ -59,11 +59,20 @@ def alone(folder: Path) -> Iterator[None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     with _open(folder / _NAME) as file:
-        locked = _lock(file)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = True
+        except OSError as error:  # any but this one: a file system without locks
+            locked = not isinstance(error, BlockingIOError)
         file.seek(0)
         holder = _holder(file.read())
         if not locked or (holder and _lives(holder, file, folder)):
-            raise ConfigError(_refusal(folder, holder))
+            since = datetime.fromtimestamp(holder.since).isoformat(" ", "seconds") if holder else ""
+            who = f"process {holder.pid} on {holder.host}, since {since}" if holder else "a process that has just begun"
+            raise ConfigError(
+                f"results={folder}: another launch is in progress there: {who}. Wait for it, end it, or take another "
+                "folder: RESULTS=folder"
+            )
         with bounded.named(folder / _NAME):
             file.seek(0)
             file.truncate()
@@ -92,15 +101,6 @@ def _open(path: Path) -> BinaryIO:
         ) from error
 
 
-def _lock(file: BinaryIO) -> bool:
-    """Lock the file for this process; return False if another process has the lock."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:  # any other error: a file system without locks
-        return not isinstance(error, BlockingIOError)
-    return True
-
-
 def _holder(content: bytes) -> Holder | None:
     with suppress(msgspec.DecodeError):
         return msgspec.json.decode(content, type=Holder)
@@ -123,15 +123,6 @@ def _touched(file: int | Path) -> AbstractContextManager[None]:
             os.utime(file)
 
     return repeating(touch, BEAT_S)
-
-
-def _refusal(folder: Path, holder: Holder | None) -> str:
-    since = datetime.fromtimestamp(holder.since).isoformat(" ", "seconds") if holder else ""
-    who = f"process {holder.pid} on {holder.host}, since {since}" if holder else "a process that has just begun"
-    return (
-        f"results={folder}: another launch is in progress there: {who}. Wait for it, end it, or take another folder: "
-        "RESULTS=folder"
-    )
 
 
 def note_begin(folder: Path) -> None:
