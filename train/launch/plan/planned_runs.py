@@ -130,16 +130,14 @@ def runs_of(points: Sequence[PlannedPoint], launcher: Launcher) -> list[Run]:
     ordered: list[tuple[PlannedPoint, int]] = []
     for repeat in range(repeats):
         due = [point for point in points if repeat < point.config.measure.repeats]
-        ordered += [(point, repeat) for point in _ordered(due, seed, repeat)]
+        if seed is None:
+            sign = -1 if points[0].config.launcher.order == "large_first" else 1
+            due.sort(key=lambda point: sign * point.config.nodes)
+        else:
+            random.Random(f"{seed}-{repeat}").shuffle(due)
+            due.sort(key=lambda point: not point.config.launch.rounds)
+        ordered += [(point, repeat) for point in due]
     return [Run(point, repeat, PlanPosition(seed, i, len(ordered))) for i, (point, repeat) in enumerate(ordered)]
-
-
-def _ordered(points: list[PlannedPoint], seed: int | None, repeat: int) -> list[PlannedPoint]:
-    if seed is not None:
-        random.Random(f"{seed}-{repeat}").shuffle(points)
-        return sorted(points, key=lambda point: not point.config.launch.rounds)
-    sign = -1 if points[0].config.launcher.order == "large_first" else 1
-    return sorted(points, key=lambda point: sign * point.config.nodes)
 
 
 def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Durations]:
