@@ -2,13 +2,12 @@
 
 n0 is the login host, n1 to nN are compute hosts. Each runs a real sshd; n0 runs slurmctld, the others slurmd. They
 share one folder, like a parallel file system, and the programs of this machine. Faults are injected from outside: a
-host crashes, its link goes silent, all links become slow. Several clusters can run at the same time, each with its own
-folder and network. A cluster ends when the program that started it ends.
+host crashes, its link goes silent. Several clusters can run at the same time, each with its own folder and network. A
+cluster ends when the program that started it ends.
 
     python -m tests.helpers.simcluster shell --hosts 4       opens a shell on n0; leaving it ends the cluster
     python -m tests.helpers.simcluster crash n2              from another terminal; boot n2 restarts the host
     python -m tests.helpers.simcluster link n2 down          packets vanish; link n2 up restores the link
-    python -m tests.helpers.simcluster rate 100              limits every link to 100 Mbit/s; rate none: no limit
 """
 
 from __future__ import annotations
@@ -92,25 +91,13 @@ def missing() -> str | None:
     """Return why this machine cannot run a cluster; None if it can."""
     if reason := needs.missing(*_PROGRAMS, root=True, path=_path()):
         return reason
-    if problem := _namespace_error("ip link add br0 type bridge && ip link add v0 type veth peer name v1"):
-        return f"this machine cannot create the namespaces of simulated hosts: {problem}"
-    return None
-
-
-def rate_missing() -> str | None:
-    """Return why `Cluster.rate` does not work on this machine, although clusters do; None if it does."""
-    problem = _namespace_error(
-        "ip link add br0 type bridge && tc qdisc add dev br0 root tbf rate 1mbit burst 32kb latency 50ms"
-    )
-    return f"this machine cannot limit the rate of a link: {problem}" if problem else None
-
-
-def _namespace_error(script: str) -> str | None:
-    """Run shell commands in namespaces like those of a host; return their error, None if they succeed."""
     namespaces = ["unshare", "-n", "-u", "-i", "-m", "-p", "-f", "--mount-proc"]
-    environment = {**os.environ, "PATH": _path()}
-    done = subprocess.run([*namespaces, "sh", "-c", script], env=environment, capture_output=True, text=True)
-    return (done.stderr.strip() or f"exit status {done.returncode}") if done.returncode else None
+    script = "ip link add br0 type bridge && ip link add v0 type veth peer name v1"
+    done = subprocess.run(
+        [*namespaces, "sh", "-c", script], env={**os.environ, "PATH": _path()}, capture_output=True, text=True
+    )
+    problem = done.stderr.strip() or f"exit status {done.returncode}"
+    return f"this machine cannot create the namespaces of simulated hosts: {problem}" if done.returncode else None
 
 
 def _path() -> str:
@@ -274,19 +261,6 @@ class Cluster:
         """Take a host's link down or up. No peer is notified: packets vanish."""
         self._on_switch("ip", "link", "set", f"v{host[1:]}", "up" if up else "down")
 
-    def rate(self, mbit_per_s: float | None) -> None:
-        """Limit the rate of every host's link, in each direction; None: no limit."""
-        if mbit_per_s is None:
-            rule = ["del", "dev", "{}", "root"]
-        else:
-            rule = ["replace", "dev", "{}", "root", "tbf", "rate", f"{mbit_per_s}mbit"]
-            rule += ["burst", "128kb", "latency", "50ms"]
-        for host in ("n0", *self.hosts):
-            self._on_switch("tc", "qdisc", *(argument.format(f"v{host[1:]}") for argument in rule))
-            done = self.on(host, "tc", "qdisc", *(argument.format("eth0") for argument in rule))
-            if done.returncode:
-                raise RuntimeError(f"{host}: {done.stdout}")
-
 
 def main() -> int:
     """Open a shell on a new cluster, or inject a fault into a running one."""
@@ -301,7 +275,6 @@ def main() -> int:
     link = actions.add_parser("link")
     link.add_argument("host")
     link.add_argument("state", choices=("up", "down"))
-    actions.add_parser("rate").add_argument("mbit_per_s", type=lambda text: None if text == "none" else float(text))
     args = parser.parse_args()
     if reason := missing():
         print(f"error: {reason}", file=sys.stderr)
@@ -315,10 +288,8 @@ def main() -> int:
     cluster = Cluster(args.folder, hosts)
     if args.action in ("crash", "boot"):
         getattr(cluster, args.action)(args.host)
-    elif args.action == "link":
-        cluster.link(args.host, args.state == "up")
     else:
-        cluster.rate(args.mbit_per_s)
+        cluster.link(args.host, args.state == "up")
     return 0
 
 
