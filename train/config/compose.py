@@ -193,13 +193,14 @@ def composed_files(conf: Path, *chosen: str) -> bytes:
 def compose_config(overrides: Sequence[str]) -> DictConfig:
     """Return conf/ with the overrides, unresolved. Raises ConfigError for an unknown name, key or type.
 
-    Hydra composes each choice of files once: the points of an experiment differ in few files. Single values are set on
-    a copy, as Hydra itself sets them.
+    Hydra composes each choice of files once, in whatever order: the points of an experiment differ in few files.
+    Single values are set on a copy, as Hydra itself sets them.
     """
     items = parse(overrides)
     chosen = [item for item in items if _is_group(item.key_or_group) or item.is_sweep_override()]
+    lines = dict((item.input_line or "").split("=", 1) for item in chosen)  # the last one of a group counts
     try:
-        composed: DictConfig = pickle.loads(composed_files(CONF, *(item.input_line or "" for item in chosen)))
+        composed: DictConfig = pickle.loads(composed_files(CONF, *sorted(map("=".join, lines.items()))))
         for item in items:
             if item not in chosen:
                 OmegaConf.update(composed, item.key_or_group, item.value())
