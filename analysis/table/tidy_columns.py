@@ -41,23 +41,28 @@ class TidyColumn:
         least = "" if self.minimum is None else f" of at least {self.minimum:g}"
         return f"{'whole ' * (self.kind == 'integer')}numbers{above}{least}"
 
-    def converted(self, cells: pd.Series, empty: pd.Series) -> tuple[pd.Series, pd.Series]:
+    def converted(self, cells: pd.Series, empty: np.ndarray) -> tuple[pd.Series, np.ndarray]:
         """Return the cells in the type of the column, and which have a value that is not allowed in it."""
+        dtype = DTYPES[self.kind]
         if self.kind == "text":
-            texts = cells.astype(object).where(~empty, "").astype(str)
-            return texts, ~texts.isin([*self.allowed, ""]) & bool(self.allowed)
+            pairs = zip(cells.to_numpy(object), empty, strict=True)
+            texts = ["" if is_empty else str(cell) for cell, is_empty in pairs]
+            wrong = [bool(self.allowed) and text not in (*self.allowed, "") for text in texts]
+            return pd.Series(texts, cells.index, dtype), np.array(wrong, bool)
         if self.kind == "flag":
-            flags = cells.astype(object).map(_FLAGS).astype(DTYPES["flag"])
-            return flags, flags.isna() & ~empty
-        numbers = pd.to_numeric(cells.mask(empty), errors="coerce").astype(float)
-        wrong = ~(numbers.abs() < np.inf)
+            flags = cells.astype(object).map(_FLAGS).astype(dtype)
+            return flags, flags.isna().to_numpy() & ~empty
+        numbers = pd.to_numeric(cells, errors="coerce").to_numpy(float, copy=True, na_value=np.nan)
+        wrong = ~np.isfinite(numbers)
+        numbers[wrong] = np.nan
         if self.kind == "integer":
             wrong |= numbers % 1 != 0
         if self.minimum is not None:
             wrong |= numbers < self.minimum
         if self.above is not None:
             wrong |= numbers <= self.above
-        return numbers.mask(wrong).astype(DTYPES[self.kind]), wrong & ~empty
+        numbers[wrong] = np.nan
+        return pd.Series(numbers, cells.index).astype(dtype), wrong & ~empty
 
 
 @dataclass(frozen=True)
@@ -127,11 +132,12 @@ def _name_columns(frame: pd.DataFrame, columns: Sequence[TidyColumn]) -> list[st
     return problems
 
 
-def _blank(cells: pd.Series) -> pd.Series:
+def _blank(cells: pd.Series) -> np.ndarray:
+    absent = cells.isna().to_numpy()
     if pd.api.types.is_numeric_dtype(cells):
-        return cells.isna()
+        return absent
     spaces = [isinstance(cell, str) and not cell.strip() for cell in cells.to_numpy(object)]
-    return cells.isna() | pd.Series(spaces, cells.index, bool)
+    return absent | np.array(spaces, bool)
 
 
 def _raise(name: str, problems: list[str]) -> None:
