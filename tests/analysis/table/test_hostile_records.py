@@ -10,6 +10,8 @@ import shutil
 import traceback
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -30,72 +32,59 @@ EACH, BATCH = 1, 120  # changes of each value, files in a folder
 COMMANDS = ("compare", "timeline", "summary weak_scaling")
 
 
-@pytest.fixture
-def path(tmp_path):
-    """The path of a record that a test writes, in a folder of results with another record."""
-    save(make_record(), tmp_path)
-    (tmp_path / "weak_scaling/other/01234567/r0").mkdir(parents=True)
-    return tmp_path / "weak_scaling/other/01234567/r0/record.json"
-
-
-def left_out(path):
-    """Return the reason why this record is left out; assert that the other record is read."""
-    study = Study(path.parents[4])
-    audit.record_findings(study)
-    assert study.local["record"].nunique() == 1
-    [notice] = study.left_out
-    assert notice.path == str(path)
-    return notice.reason
-
-
 RECORD = record.dumps(make_record())
 NESTED = json.dumps(json.loads(RECORD) | {"config": "@"}).replace('"@"', "[" * 100_000 + "]" * 100_000)
+CONTENTS = [
+    (NESTED.encode(), "nested more than 32 levels deep"),
+    (b'{"experiment":"\xff\xfe"}', "not a whole run record"),
+    (RECORD.replace(b'"synthetic"', b'"\\ud800"'), "not a whole run record"),
+    (b'{"schema_version":' + b"9" * 5000 + b"}", "out of range"),
+    (b"\0" * 1000, "not a whole run record"),
+    (b"", "not a whole run record"),
+]
+VALUES = [
+    ("repeat", 10**12, "<= 1000000 - at `$.repeat`"),
+    ("generation", "1", "Expected `int`, got `str` - at `$.generation`"),
+    ("generation", 2**70, "$.generation"),
+    ("swept", {"model": {}}, "$.swept"),
+    ("config.measure.repeats", 10**12, "<= 1000000 - at `$.measure.repeats`"),
+    ("config.measure", 3, "at `$.measure`"),
+    ("config.system", "", "at `$.system`"),
+    ("config.derived", [[]], "at `$.derived"),
+    ("config.ranks_per_node", 1e308, "at `$.ranks_per_node`"),
+]
+# A pipe without a writer blocks, /dev/zero has no end; the others are a socket and a folder.
+NO_FILES = [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: os.mknod(path, 0o140644), os.mkdir]
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (NESTED.encode(), "nested more than 32 levels deep"),
-        (b'{"experiment":"\xff\xfe"}', "not a whole run record"),
-        (RECORD.replace(b'"synthetic"', b'"\\ud800"'), "not a whole run record"),
-        (b'{"schema_version":' + b"9" * 5000 + b"}", "out of range"),
-        (b"\0" * 1000, "not a whole run record"),
-    ],
-)
-def test_a_file_that_is_made_to_break_the_reader(path, content, reason):
-    path.write_bytes(content)
-    assert reason in left_out(path)
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "reason"),
-    [
-        ("repeat", 10**12, "<= 1000000 - at `$.repeat`"),
-        ("generation", "1", "Expected `int`, got `str` - at `$.generation`"),
-        ("generation", 2**70, "$.generation"),
-        ("swept", {"model": {}}, "$.swept"),
-        ("config.measure.repeats", 10**12, "<= 1000000 - at `$.measure.repeats`"),
-        ("config.measure", 3, "at `$.measure`"),
-        ("config.system", "", "at `$.system`"),
-        ("config.derived", [[]], "at `$.derived"),
-        ("config.ranks_per_node", 1e308, "at `$.ranks_per_node`"),
-    ],
-)
-def test_a_value_of_another_type_or_beyond_its_range(path, key, value, reason):
+def with_value(key, value):
+    """Return the file of a record in which one value is of another type or beyond its range."""
     tree = json.loads(RECORD)
     *groups, last = key.split(".")
     functools.reduce(dict.__getitem__, groups, tree)[last] = value
-    path.write_bytes(mutations.signed(tree))
-    assert reason in left_out(path)
+    return mutations.signed(tree)
 
 
-@pytest.mark.parametrize(
-    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: os.mknod(path, 0o140644), os.mkdir]
-)
-def test_what_is_no_regular_file(path, make):
-    """A pipe without a writer blocks, /dev/zero has no end; the others are a socket and a folder."""
-    make(path)
-    assert left_out(path)
+def test_what_is_made_to_break_the_reader_is_named_and_the_other_record_is_read(tmp_path):
+    """In one folder, in which one more has a repeat that is too large for one."""
+    save(make_record(), tmp_path)
+    writes = [partial(Path.write_bytes, data=content) for content, _ in CONTENTS]
+    writes += [partial(Path.write_bytes, data=with_value(key, value)) for key, value, _ in VALUES] + NO_FILES
+    reasons = [*(reason for *_, reason in (*CONTENTS, *VALUES)), *[""] * len(NO_FILES)]
+    expected = {}
+    for number, (write_file, reason) in enumerate(zip(writes, reasons, strict=True)):
+        folder = tmp_path / f"weak_scaling/other/01234567/r{number}"
+        folder.mkdir(parents=True)
+        write_file(folder / "record.json")
+        expected[str(folder / "record.json")] = reason
+    (far := tmp_path / "weak_scaling/other/01234567/r999999999999").mkdir()
+    (far / "record.json").touch()
+    study = Study(tmp_path)
+    audit.record_findings(study)
+    assert study.local["record"].nunique() == 1
+    assert len(study.left_out) == len(expected)
+    for notice in study.left_out:
+        assert expected[notice.path] in notice.reason
 
 
 def test_a_folder_whose_name_is_no_text_is_named(tmp_path):
@@ -111,13 +100,6 @@ def test_sections_that_are_null_are_read_as_missing(tmp_path):
     run.config |= {"model": None, "rounds": None}
     save(run, tmp_path)
     assert not [finding for finding in audit.record_findings(Study(tmp_path)) if finding.severity == "serious"]
-
-
-def test_a_folder_of_a_huge_repeat_ends(path):
-    far = path.parent.with_name("r999999999999")
-    far.mkdir()
-    (far / "record.json").write_bytes(b"")
-    audit.record_findings(Study(path.parents[4]))
 
 
 def limit_memory():
