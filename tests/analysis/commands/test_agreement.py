@@ -19,6 +19,7 @@ SAME_NUMBER = {
 }
 
 
+@pytest.mark.slow  # runs six commands
 def test_rate_and_speedup_of_a_curve_are_the_same_in_every_command(json_output, tmp_path):
     curve_in_rounds(tmp_path)
     records = ("weak_scaling", "--results", tmp_path)

@@ -10,6 +10,7 @@ from train.config.checks import ConfigError
 from train.config.compose import choices, compose_config, load
 
 
+@pytest.mark.slow  # composes them all
 @pytest.mark.parametrize("experiment", choices("experiment"))
 def test_every_experiment_composes_and_gives_a_reason_for_each_value_that_its_report_does_not_state(experiment):
     composed = [compose_config([f"experiment={experiment}", f"device={device}"]) for device in ("cpu", "gpu")]
