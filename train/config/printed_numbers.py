@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from common import numerals
+
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _SECONDS |= {"day": 86400.0, "d": 86400.0}
 _NAMES = {"msec": "ms", "millisecond": "ms", "sec": "s", "second": "s", "minute": "min", "hr": "h", "hour": "h"}
@@ -186,35 +188,16 @@ def _number(text: str, line: str, decimal: str | None) -> float:
             f"'{body}' may be one number or two, in '{line}'; one: add ARGS=\"program.decimal='.'\" (or ','); two: put "
             "what follows the first, or stands before the second, into the pattern"
         )
-    body = re.sub(rf"['’_ {_SPACES}]", "", body) if re.fullmatch(_GROUPED, body) else body
-    mark = _decimal_mark(body, line, decimal)
-    thousands = "," if mark == "." else "."
-    whole, _, fraction = body.partition(mark)
-    grouped = thousands not in whole or re.fullmatch(rf"[-+]?\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+", whole)
-    if not grouped or re.search(r"['’_ ]", whole) or (fraction and not fraction.isdigit()):
+    digits = f"{re.sub(f'[{_SPACES}]', ' ', body)}e{power[0] if power else 0}"
+    by_mark = {mark: parsed[0] for mark in ".," if (parsed := numerals.number(digits, mark))}
+    if not by_mark:
         raise NumberError(f"'{text}' is not a number, in '{line}'")
-    return float(f"{whole.replace(thousands, '') or 0}.{fraction or 0}e{power[0] if power else 0}") * factor
-
-
-_GROUPED = rf"[-+]?\d{{1,3}}(?:['’_ {_SPACES}]\d{{3}})+(?:[.,]\d+)?"  # thousands by a mark that is no decimal mark
-
-
-def _decimal_mark(body: str, line: str, decimal: str | None) -> str:
-    """Return the decimal mark of a number. Raises NumberError if it may also separate thousands."""
-    marks = [character for character in body if character in ".,"]
-    if len(set(marks)) != 1:
-        return marks[-1] if marks else "."
-    mark = marks[0]
-    if len(marks) > 1:
-        return "," if mark == "." else "."
-    if not re.fullmatch(r"[-+]?[1-9]\d{0,2}[.,]\d{3}", body):
-        return mark
-    if mark == "," and decimal is None:
+    if len({*by_mark.values()}) > 1 and decimal is None and "," in body:
         raise NumberError(
             f"{body} may be {body.replace(',', '')} or {body.replace(',', '.')}, in '{line}'; "
             "add ARGS=\"program.decimal='.'\" or ARGS=\"program.decimal=','\""
         )
-    return decimal or mark
+    return by_mark.get(decimal or ".", next(iter(by_mark.values()))) * factor
 
 
 def conversion(unit: str, to: str) -> float | None:

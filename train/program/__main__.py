@@ -70,7 +70,7 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
     if gpus := _gpus(config, hosts):
         os.environ |= {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # NVML's numbers
     own_threads = config.program is not None and "{cores}" in config.program.command
-    threads = config.nodes * (config.system.cores_per_node or 1) if own_threads else config.threads_per_rank or 1
+    threads = placeholder_values(config, hosts, 0)["cores" if own_threads else "threads"]
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     descriptions = [
         this_host
