@@ -17,7 +17,7 @@ from typing import Any
 from common import bounded_files
 
 _NUMBER = r"([\d.]+(?:[eE][-+]?\d+)?)"
-_HOROVOD = re.compile(rf"Total img/sec on (\d+) (\w+)\(s\): {_NUMBER} \+-{_NUMBER}")
+_HOROVOD = re.compile(rf"Total img/sec on (\d+) \w+\(s\): {_NUMBER} \+-")
 _CNN = re.compile(rf"total images/sec: {_NUMBER}")
 _KERAS = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9}) \[=+\]\s*-\s*([\d.]+m?s)(?:\s+([\d.]+)(us|ms|s)/(step|epoch|sample))?")
 _EPOCH = re.compile(r"^Epoch (\d+)/(\d+)", re.M)
@@ -60,17 +60,15 @@ def _stated(text: str, pattern: str) -> str:
 
 
 def _horovod(text: str, where: str) -> Iterator[Row]:
-    """Yield one row for each total, with its 95 % interval (1.96 standard deviations over its iterations)."""
+    """Yield one row for each total; what stands behind +- is a deviation of iterations, and no interval."""
     before = 0
     for match in _HOROVOD.finditer(text):
         part, before = text[before : match.end()], match.end()
-        value, spread = float(match[3]), float(match[4])
         yield {
             "model": _stated(part, r"^(?:.*?\s)?Model:\s*(\S+)"),
             "ranks": match[1],
             "batch_per_rank": _stated(part, r"Batch size:\s*(\d+)"),
-            "images_per_s": match[3],
-            **({"low": value - spread, "high": value + spread} if 0 < spread < value else {}),
+            "images_per_s": match[2],
             "line": _line(text, match.start(1)),
         }
 

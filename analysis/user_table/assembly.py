@@ -13,7 +13,7 @@ import pandas as pd
 from analysis import metrics
 from analysis.user_table import headers, numbers, rates
 from analysis.user_table.answers import Choices, Question
-from analysis.user_table.headers import MEASURED, NAMES, SCOPED, TEXT, UNUSED, Column
+from analysis.user_table.headers import MEASURED, NAMES, TEXT, UNUSED, Column
 from analysis.user_table.table_files import Grid, GridRow
 
 _SLOWER, _BEYOND = 1.05, 1.5  # speedups up to this, and efficiencies above that, may be something else
@@ -34,13 +34,14 @@ class Assembly:
         cells = pd.DataFrame({column.name: column.values for column in numeric}, dtype=object)
         self.values = cells.map(lambda cell: getattr(cell, "value", math.nan)).astype(float)  # NaN for a reason
         self.rounding = cells.map(lambda cell: getattr(cell, "half_unit", math.nan)).astype(float)
+        self.hosts_alone = not {"ranks", "ranks_per_node"} & {*self.values}
         if "ranks" not in self.values:
-            each = self.values.get("ranks_per_node")
-            self.values["ranks"] = self.values["nodes"] * (1 if each is None else each)
+            self.values["ranks"] = self.values["nodes"] * self.values.get("ranks_per_node", 1)
             text = f"{grid.place}: nodes are counted, and not their ranks: each node is one rank here"
-            notes += [text] if each is None else []
+            notes += [text] * self.hosts_alone
         self.used: set[int] = set()  # numbers of the columns in settings
-        self.work, self.scaling = "".join({column.unit.work for column in numeric}), ""
+        self.work: str = "".join({column.unit.work for column in numeric})
+        self.scaling: str | list[str] = ""
 
     def settings(self, columns: Sequence[Column]) -> None:
         """Add the columns of text: models and the like, and those without which rows would be alike.
@@ -61,23 +62,21 @@ class Assembly:
             for c in columns
             if c.name in ("", "setting", "cores") and c.number not in self.used and (c.text or not c.numeric)
         ]
-        alike = self._alike(texts)
-        repeats = "rows" in self.choices.directives
-        if alike.any() and not repeats:
-            self._ask_alike(alike, texts, unused)
-        mixed = [column for column in unused if not (repeats or column.numeric) and self._mixes(column, texts)]
-        if mixed:
-            answers = [f"{column.key}={name}" for name in ("setting", UNUSED) for column in mixed]
-            raise Question(f"is each of {', '.join(repr(column.text) for column in mixed)} another curve?", answers)
+        self._confirm_hosts(self.values.assign(**texts))
+        if "rows" not in self.choices.directives:
+            self._ask_alike(texts, unused)
+            mixed = [column for column in unused if not column.numeric and self._mixes(column, texts)]
+            if mixed:
+                answers = [f"{column.key}={name}" for name in ("setting", UNUSED) for column in mixed]
+                raise Question(f"is each of {', '.join(repr(column.text) for column in mixed)} another curve?", answers)
         self.values = self.values.assign(**texts)
         self.varied = any(column.name == "setting" and column.numeric and column.varies for column in unused)
-        self.scalings = next((column.cells for column in columns if column.name == "scaling"), None)
+        for column in columns:
+            if column.name == "scaling":
+                self.scaling = [cell.strip().lower() for cell in column.cells]
         times = (column for column in columns if column.name in ("", "other"))
         self.unread_times = any("time" in {column.unit.kind, *numbers.kinds(column.cells)} for column in times)
-        known = (*NAMES, "rate", "batch")
-        self.unused = [
-            c.text for c in columns if c in unused or (c.text and c.name not in known and c.number not in self.used)
-        ]
+        self.headers = [c for c in columns if c.text and c.name != "scaling"]
 
     def _several(self, column: Column) -> bool:
         """Return whether a value of a column stands beside several numbers of ranks."""
@@ -121,13 +120,15 @@ class Assembly:
         alike = identity.loc[rows.index].duplicated(keep=keep)
         return alike.reindex(identity.index, fill_value=False)
 
-    def _ask_alike(self, alike: pd.Series, texts: dict[str, list[str]], unused: Sequence[Column]) -> None:
-        """Raise Question whether rows are repeats, or told apart by an unused column; note those that are repeats.
+    def _ask_alike(self, texts: dict[str, list[str]], unused: Sequence[Column]) -> None:
+        """Raise Question if rows are alike: repeats, or told apart by an unused column? Note those that are repeats.
 
         Repeats stand one below the other, measured much the same, and no unused column differs between them, but by
         numbers with decimals that occur at one number of ranks alone, as what was measured beside.
         """
-        ranks = self.values["ranks"]
+        alike, ranks = self._alike(texts), self.values["ranks"]
+        if not alike.any():
+            return
         count = ranks[alike].iloc[0]
         lines = [str(row.line) for row, same in zip(self.rows, alike & ranks.eq(count), strict=True) if same]
         text = f"lines {', '.join(lines[:4])} have {count:g} ranks but other values"
@@ -139,9 +140,8 @@ class Assembly:
             text = f"{text}, and no column distinguishes them: they are repeats here"
             self.notes.append(f"{self.grid.place}: {text}")
             return
-        answers = [f"{column.key}=setting" for column in apart if self._several(column)] + ["rows=repeats"] * bool(
-            spread <= _NO_REPEATS
-        )
+        answers = [f"{column.key}=setting" for column in apart if self._several(column)]
+        answers += ["rows=repeats"] * bool(spread <= _NO_REPEATS)
         raise Question(f"{text}: repeats? For several curves add a column with their names", answers)
 
     def _measured(self, column: Column) -> bool:
@@ -219,19 +219,31 @@ class Assembly:
         answers = [f"{column.key}={name}" for name in (*names, *([UNUSED] if len(names) < 2 else []))]
         raise Question(f"is '{column.text}' the rate of one rank, or of the whole job?", answers)
 
+    def _confirm_hosts(self, values: pd.DataFrame) -> None:
+        """Raise Question if nodes are perhaps those of a graph: nothing else counts ranks, and no ratio shows it.
+
+        That is so if no curve has several numbers of them, or if times grow with them.
+        """
+        column = self.columns.get("nodes", Column(""))
+        if not self.hosts_alone or column.by_user or not column.key or {"speedup", "efficiency"} & {*values}:
+            return
+        time = next((name for name in rates.TIMES if name in values), "")
+        curves = [curve for curve in rates.curves(values) if curve["ranks"].nunique() > 1]
+        if values["ranks"].nunique() > 1 and (not curves or (time and rates.rises(values, time))):
+            raise Question(f"does '{column.text}' count hosts, each as one rank?", [f"{column.key}=nodes"])
+
     def _name_scaling(self) -> None:
         """Set whether times are those of equal work in all or of each rank; a note asks if nothing shows it."""
         time = next((name for name in rates.TIMES if name in self.values), "")
-        if not time:
-            return
-        stated = self.choices.directives.get("scaling", "")
-        self.scaling = stated or ("strong" if rates.falls(self.values, time) and self._equal_work() else "")
-        if "images_per_s" in self.values or {"steps_per_rank", "global_batch"} <= {*self.values}:
-            return
-        if self.scalings is not None and not stated:
-            self.columns[time] = self.columns[time].named(time, "weak or strong scaling as its column says")
+        if stated := self.choices.directives.get("scaling", ""):
+            self.scaling, why = stated, f"{stated} scaling: as COLUMNS says"
         elif self.scaling:
-            why = f"{self.scaling} scaling: {'as COLUMNS says' if stated else 'times fall with the ranks'}"
+            why = "weak or strong scaling as its column says"
+        elif time and rates.falls(self.values, time) and self._equal_work():
+            self.scaling, why = "strong", "strong scaling: times fall with the ranks"
+        if not time or "images_per_s" in self.values or {"steps_per_rank", "global_batch"} <= {*self.values}:
+            return
+        if self.scaling:
             self.columns[time] = self.columns[time].named(time, why)
         elif self.values["ranks"].nunique() > 1:
             weak, strong = (self.choices.adding(f"scaling={name}") for name in ("weak", "strong"))
@@ -264,27 +276,18 @@ class Assembly:
     def result(self) -> tuple[pd.DataFrame, pd.DataFrame, list[Column]]:
         """Return the rows with a number of ranks and a measurement, their rounding, and the columns read; add notes."""
         source = self.grid.rows[0].source
-        measured = [
-            name for name in (*headers.TIMES[1:], *headers.RATES, "speedup", "efficiency") if name in self.values
-        ]
-        used = self.values["ranks"].notna() & self.values[measured].notna().any(axis=1)
+        names = [name for name in (*headers.TIMES[1:], *headers.RATES, "speedup", "efficiency") if name in self.values]
+        used = self.values["ranks"].notna() & self.values[names].notna().any(axis=1)
         if not used.any():
             raise Question("\n".join(["no row can be used", *self.notes[:8]]))
         if lost := [str(row.line) for row, use in zip(self.rows, used, strict=True) if not use]:
             self.notes.append(f"{source}: left out, without ranks or a measurement: lines {', '.join(lost[:20])}")
-        if self.unused:
-            self.notes.append(f"{source}: not used: {', '.join(map(repr, self.unused))}")
-        if (batch := self.columns.get("batch")) and batch.number not in self.used:
-            one, whole = (self.choices.adding(f"{batch.key}={name}") for name in SCOPED["batch"])
-            self.notes.append(
-                f"{source}: '{batch.text}' is not used: is it of one rank (COLUMNS=\"{one}\"), or of all "
-                f'(COLUMNS="{whole}")?'
-            )
+        readings = [self.columns[name] for name in (*NAMES, "rate") if name in self.columns]
+        numbers_read = self.used | {column.number for column in readings}
+        if unused := [repr(column.text) for column in self.headers if column.number not in numbers_read]:
+            self.notes.append(f"{source}: not used: {', '.join(unused)}")
         located = [(row.source, row.line, f"{Path(row.source).name}, line {row.line}") for row in self.rows]
         runs = pd.DataFrame(located, self.values.index, ["file", "line", "place"])
         runs = runs.join(self.values[[name for name in NAMES if name in self.values]])
         runs = runs.assign(work=self.work, scaling=self.scaling)
-        if self.scalings is not None:
-            runs["scaling"] = [cell.strip().lower() for cell in self.scalings]
-        columns = [self.columns[name] for name in (*NAMES, "rate") if name in self.columns]
-        return runs[used].reset_index(drop=True), self.rounding[used].reset_index(drop=True), columns
+        return runs[used].reset_index(drop=True), self.rounding[used].reset_index(drop=True), readings

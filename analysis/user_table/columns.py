@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -35,16 +36,14 @@ def read_columns(grid: Grid, choices: Choices) -> tuple[list[Column], list[GridR
         elif cells != trimmed(head.cells):
             body.append(replace(row, cells=(*cells, *[""] * (len(texts) - len(cells)))))
     if not body:
-        raise Question("no row below the headers")
-    columns = []
+        raise Question("no row with values below the headers")
+    columns, alike = [], Counter(map(plain, texts))
     for number, text in enumerate(texts, 1):
-        awkward = AWKWARD.search(text) or re.fullmatch(r"\d*", text) or len(text) > 50
-        unique = not awkward and [plain(other) for other in texts].count(plain(text)) == 1
+        awkward = AWKWARD.search(text) or re.fullmatch(r"\d*", text) or len(text) > 50 or alike[plain(text)] > 1
         below_it = tuple(row.cells[number - 1] for row in body)
-        column = replace(choices.column(text, number), cells=below_it, key=text if unique else str(number))
-        devices = tuple(numbers.counted(cell)[1] for cell in below_it)
+        column = replace(choices.column(text, number), cells=below_it, key=str(number) if awkward else text)
         columns.append(_by_cells(column))
-        if columns[-1].name == "ranks" and all(devices):
+        if columns[-1].name == "ranks" and all(devices := tuple(numbers.counted(cell)[1] for cell in below_it)):
             columns.append(replace(columns[-1], name="gpu", cells=devices))
     if count := choices.directives.get("ranks"):
         columns = [column for column in columns if column.name != "ranks"]
@@ -55,25 +54,30 @@ def read_columns(grid: Grid, choices: Choices) -> tuple[list[Column], list[GridR
 def _by_cells(column: Column) -> Column:
     """Return a column without the name of its header if its cells are not such; "GPU" above "V100" is a type.
 
-    The cells of counts are plain numbers.
+    The cells of counts become plain numbers. Numbers from 0 on are those of devices; "1 (serial)" beside "1" may be
+    another thing.
     """
+    fits = True
     if column.name in ("ranks", "nodes", "cores"):
         cells = tuple(numbers.counted(cell)[0] for cell in column.cells)
-        if column.by_user or sum(map(numbers.counts, cells)) * 2 > len(column.filled):
+        from_zero = {*cells} == {*map(str, range(len(cells)))}
+        remarked = {*cells} & {*column.cells} and len({*cells}) < len({*column.cells})
+        counts = sum(map(numbers.counts, cells)) * 2 > len(column.filled)
+        if column.by_user or (counts and not from_zero and not remarked):
             return replace(column, cells=cells)
-        return column.named(
-            "gpu" if plain(column.text) in ("gpu", "device", "accelerator") and not column.numeric else ""
-        )
+        model = plain(column.text) in ("gpu", "device", "accelerator") and not column.numeric
+        return column.named("gpu" if model else "")
     if column.by_user:
         return column
     if column.name in TEXT:
-        return column.named("" if column.numeric and column.name != "setting" else column.name)
-    if column.name == "scaling":
-        return column if {*map(plain, column.filled)} <= {"weak", "strong"} else column.named("")
-    if column.name in ("repeat", "repeats") and not any(map(numbers.by_mark, column.filled)):
-        return column.named("")
-    unfit = column.name in KIND and numbers.kinds(column.cells) - UNIT_KINDS[KIND[column.name]]  # "1.9x" as a rate
-    return column.named("") if unfit else column
+        fits = column.name == "setting" or not column.numeric
+    elif column.name == "scaling":
+        fits = {*map(plain, column.filled)} <= {"weak", "strong"}
+    elif column.name in ("repeat", "repeats"):
+        fits = column.numeric
+    elif column.name in KIND:
+        fits = numbers.kinds(column.cells) <= UNIT_KINDS[KIND[column.name]]  # "1.9x" is no rate
+    return column if fits else column.named("")
 
 
 def _name(text: str) -> str:
@@ -88,65 +92,60 @@ def _counted(texts: Sequence[str]) -> str:
 
 def _transposed(rows: Sequence[GridRow]) -> Sequence[GridRow]:
     """Return rows that are named after quantities, below ranks across, as columns; "GPUs", "1", "2" are such too."""
-    head, *body = rows
-    first, *others = trimmed(head.cells) or [""]
-    if len(others) > 1 and all(map(str.isdigit, others)) and (counted := _name(first)) in ("ranks", "nodes"):
-        measured = any(_name(row.cells[0]) in MEASURED for row in body)  # else "Nodes", "10", "20" may be sizes
-        head = replace(head, cells=(first, *(f"{number} {counted}" for number in others))) if measured else head
-    counted = _counted(head.cells)
-    if not counted or not any(_name(row.cells[0]) in MEASURED for row in body):
-        return [head, *body]
-    flipped = zip_longest(*(row.cells for row in (head, *body)), fillvalue="")
-    names, *points = [GridRow(cells, head.source, head.line) for cells in flipped]
+    first, *others = trimmed(rows[0].cells) or [""]
+    counted = _counted(others) or (_name(first) if len(others) > 1 and all(map(str.isdigit, others)) else "")
+    if counted not in ("ranks", "nodes") or not any(_name(row.cells[0]) in MEASURED for row in rows[1:]):
+        return rows  # "Nodes", "10", "20" may be sizes
+    flipped = zip_longest(*(row.cells for row in rows), fillvalue="")
+    names, *points = [GridRow(cells, rows[0].source, rows[0].line) for cells in flipped]
     return [replace(names, cells=(counted, *names.cells[1:])), *points]
 
 
 def _across(columns: list[Column], choices: Choices) -> list[Column]:
-    """Return the columns below numbers of ranks, else all unknown numbers, labelled by headers, and named by cells=."""
+    """Return the columns, those below numbers of ranks labelled by their headers, and named by cells=.
+
+    Without such, and if nothing else is measured, cells= names all unknown numbers.
+    """
     value = choices.names.get("cells", "")
-    choices.used.update(["cells"] if value else [])
     across = [column for column in columns if _ACROSS.fullmatch(column.text) and not column.by_user]
     if len(across) < 2:
-        across = [column for column in columns if value and column.name == "" and column.numeric]
+        measured = any(column.name in MEASURED for column in columns)
+        across = [column for column in columns if value and not measured and column.name == "" and column.numeric]
     elif others := [c for c in columns if c.name in ("ranks", "nodes") and c not in across and not c.by_user]:
         texts = ", ".join(column.text for column in across)
         answers = [f"{others[0].key}={name}" for name in ("setting", "ranks")]
         raise Question(f"which are the ranks: '{texts}', or '{others[0].text}'?", answers)
-    labels = {c: match[1] if (match := _ACROSS.fullmatch(c.text)) else c.text for c in across}
-    named = {c: replace(c.assigned(value or "cells", bool(value), label), key="cells") for c, label in labels.items()}
-    return [named.get(column, column) for column in columns]
+    choices.used.update(["cells"] if value and across else [])
+    labels = {c.number: match[1] if (match := _ACROSS.fullmatch(c.text)) else c.text for c in across}
+    return [
+        replace(c.assigned(value or "cells", bool(value), labels[c.number]), key="cells") if c.number in labels else c
+        for c in columns
+    ]
 
 
 def _spread(columns: list[Column], rows: list[GridRow]) -> tuple[list[Column], list[GridRow]]:
-    """Return the columns with those of each label below each other; the label is the number of ranks, or a setting.
+    """Return the columns with the cells of each label below each other, in the order of their rows.
 
-    A measured column without a label is that of none of the curves: it is not used.
+    The label is the number of ranks, or a setting. A measured column without a label is that of none of the curves: it
+    is not used.
     """
     labelled = [column for column in columns if column.label]
     if not labelled:
         return columns, rows
     labels = {plain(column.label): column.label for column in labelled}
-    texts = [column.text for column in labelled]
-    counted = _counted(texts) or "ranks"
-    if (
-        not all(map(str.isdigit, labels))
-        or any(column.name == counted for column in columns)
-        or (counted == "ranks" and any(column.name == "nodes" for column in columns))
-    ):
-        counted = "setting"
-    places = [(label, at) for label in labels for at in range(len(rows))]
-    if counted != "setting":  # the ranks of each row below each other
-        places.sort(key=lambda place: place[1])
+    texts = [*dict.fromkeys(column.text for column in labelled)]
+    others = [column for column in columns if not column.label]
+    bare = all(map(str.isdigit, labels)) and not any(column.name in ("ranks", "nodes") for column in others)
+    places = [(label, at) for at in range(len(rows)) for label in labels]
     cells = tuple(labels[label] for label, _ in places)
-    long = [Column(", ".join(dict.fromkeys(texts)), 0, counted, by_user=counted == "setting", cells=cells)]
+    name = (_counted(texts) or "ranks") if bare else "setting"
+    long = [Column(", ".join(texts), 0, name, by_user=not bare, cells=cells)]
     for name in dict.fromkeys(column.name for column in labelled):
         same = {plain(column.label): column for column in reversed(labelled) if column.name == name}
         cells = tuple(same[label].cells[at] if label in same else "" for label, at in places)
-        long.append(replace(next(column for column in labelled if column.name == name), cells=cells))
-    others = [column for column in columns if not column.label]
-    names = [column.name for column in others if column.name in MEASURED]
+        long.append(replace([*same.values()][-1], cells=cells))
     for column in others:
-        unlabelled = names.count(column.name) == 1 and not column.by_user
+        unlabelled = column.name in MEASURED and not column.by_user
         cells = tuple(column.cells[at] for _, at in places)
         long.append(replace(column, name="other" if unlabelled else column.name, cells=cells))
     return long, [rows[at] for _, at in places]

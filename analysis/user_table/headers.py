@@ -82,7 +82,7 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Return whether all its cells are numbers, or blank."""
-        return bool(self.filled) and all(map(numbers.by_mark, self.filled))
+        return numbers.are_numbers(self.cells)
 
     @property
     def varies(self) -> bool:
@@ -95,9 +95,10 @@ class Column:
 
         "8x4" may be anything, and so may numbers below a unit as "(MB)" or below a header that begins with a number.
         """
-        counts = [cell if re.fullmatch(r"\d+ ?[x×] ?\d+", cell) else numbers.counted(cell)[0] for cell in self.filled]
-        written = all(numbers.counts(cell) and re.match(r"[1-9][\d,]*(?![\d.e])", cell) for cell in counts)
-        return self.varies and written and self.unit.kind in ("", "count") and not re.match(r"\d|.*[)\]]$", self.text)
+        if not self.varies or self.unit.kind not in ("", "count") or re.match(r"\d|.*[)\]]$", self.text):
+            return False
+        counts = (cell if re.fullmatch(r"\d+ ?[x×] ?\d+", cell) else numbers.counted(cell)[0] for cell in self.filled)
+        return all(re.match(r"[1-9][\d,]*(?![\d.e])", cell) and numbers.counts(cell) for cell in counts)
 
     def named(self, name: str, why: str = "") -> Column:
         """Return the column under another name, with the reason."""
@@ -161,7 +162,7 @@ def read_header(text: str, number: int = 0) -> Column:
 @functools.lru_cache(maxsize=1 << 12)
 def _exact(text: str) -> tuple[str, Unit]:
     """Return the name and unit of a header: it is in the list, or a rate, or in the list before a unit; else ""."""
-    kit = re.sub(r"\W+", "_", plain(text))
+    kit = plain(text)
     if kit not in NAMES and (other := _OTHER_RATE.fullmatch(kit)) and units.known_work(other[1]):
         return f"images_per_s{other[2] or ''}", Unit("rate", work=units.work(other[1]), text=kit)
     if name := kit if kit in NAMES else _meanings().get(_key(text)):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from analysis.user_table import headers, numbers, units
+from analysis.user_table import headers, numbers
 from analysis.user_table.answers import Question
-from analysis.user_table.headers import AWKWARD, KIND, MEASURED, RATES, SCOPED, UNUSED, Column, plain
+from analysis.user_table.headers import AWKWARD, MEASURED, RATES, SCOPED, UNUSED, Column, plain
 
 _STATISTICS = ("mean", "average", "avg", "median", "min", "best")  # of a time or rate, in this order
 _FITTING = {  # names that an unknown column with such units may have
@@ -17,10 +17,12 @@ _FITTING = {  # names that an unknown column with such units may have
     "share": ("efficiency", "speedup"), "rate": (RATES[2], *RATES[:2]),
 }  # fmt: skip
 _RISING, _FALLING, _FLAT = (RATES[2], "speedup"), ("wall_s", "step_s", "efficiency"), (RATES[0], "wall_s", "efficiency")
+_WORDS = 5  # of a header that a pattern may have on each side
+Keyed = Sequence[tuple[str, Column]]  # columns, each behind the text by which COLUMNS= names it
 
 
 def resolved(columns: list[Column], alone: bool) -> list[Column]:
-    """Return the columns, each size and measured quantity once.
+    """Return the columns, each size and measured quantity once; those that COLUMNS names count before others.
 
     alone: whether the file has no other table; else this one needs several numbers of ranks. Raises Question if several
     columns are the same, none counts ranks or is measured, or a count has two readings.
@@ -33,55 +35,49 @@ def resolved(columns: list[Column], alone: bool) -> list[Column]:
         raise _no_ranks(columns)
     if not alone and not any(column.varies for column in counting):
         raise Question("one number of ranks alone")
-    columns = by_user_alone(columns)
+    by_user = {_quantity(column) for column in columns if column.by_user} - {""}
+    columns = [c.named("other") if not c.by_user and _quantity(c) in by_user else c for c in columns]
     for name in dict.fromkeys(column.name for column in columns):
         same = [column for column in columns if column.name == name]
         if name in (*MEASURED, *headers.SIZES, "batch", "scaling"):
             if len({(column.cells, column.unit) for column in same}) > 1:
                 raise which(name, same, columns)
             columns = [column for column in columns if column.name != name or column is same[0]]
-    _ask_count(columns, {column.name: column for column in columns})
+    _ask_count(columns)
     if not any(column.name in MEASURED and column.name != "cells" for column in columns):
         raise _unmeasured(columns)
-    rates = [
-        c for c in columns if c.name == "" and c.unit.kind == "rate" and units.known_work(c.unit.work) and c.varies
-    ]
-    if rates and not any(KIND.get(column.name) == "rate" for column in columns):
-        none = ",".join(f"{column.key}={UNUSED}" for column in rates)
-        texts = ", ".join(repr(column.text) for column in rates)
-        raise Question(f"is a rate in {texts}?", [*offers(rates, columns, _FITTING["rate"]), none])
     return columns
 
 
-def by_user_alone(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns; those of a quantity for which COLUMNS names another are not used. All rates are one."""
-
-    def quantity(column: Column) -> str:
-        return "rate" if column.name in RATES else column.name
-
-    named = {quantity(c) for c in columns if c.by_user and c.name in (*MEASURED, *headers.SIZES)}
-    return [c.named("other") if quantity(c) in named and not c.by_user else c for c in columns]
+def _quantity(column: Column) -> str:
+    """Return the size or measured quantity that a column is, all rates as one; "" if it is none."""
+    sizes = (*MEASURED, *headers.SIZES)
+    return "rate" if column.name in RATES else column.name if column.name in sizes else ""
 
 
 def which(name: str, same: Sequence[Column], columns: Sequence[Column]) -> Question:
     """Return the question which of several columns is a quantity, or whether each is a curve."""
     names = SCOPED.get(name, (name,))
-    text = f"several columns are {names[0]}: {', '.join(repr(column.text) for column in same)}"
-    return Question(text, offers(same, columns, names))
+    text = f"several columns are {names[0]}: {_texts(same)}"
+    return Question(text, _offers([*(_patterns(same) if name in MEASURED else ()), *_singly(same)], columns, names))
 
 
-def offers(
-    some: Sequence[Column], columns: Sequence[Column], names: Sequence[str] = (), before: Sequence[str] = ()
-) -> list[str]:
-    """Return the settings that name some columns of a table, or those of a pattern: the likeliest name of each first.
+def _texts(columns: Sequence[Column]) -> str:
+    return ", ".join(repr(column.text) for column in columns if column.text)
 
-    names: those that are possible, else those that fit the unit of a column, or its course over the ranks. before: keys
-    of all of the columns.
+
+def _singly(columns: Sequence[Column]) -> Keyed:
+    return [(column.key, column) for column in columns]
+
+
+def _offers(keyed: Keyed, columns: Sequence[Column], names: Sequence[str] = ()) -> list[str]:
+    """Return the settings that name some columns of a table: the likeliest name of each first.
+
+    names: those that are possible, else those that fit the unit of a column, or its course over the ranks. A rate whose
+    header says of what it is has that name alone.
     """
     ranks = next((column for column in columns if column.name in ("ranks", "nodes")), None)
-    measured = not names or names[0] in MEASURED
-    keyed = [*(_patterns(some) if measured else ()), *((key, some[0]) for key in before), *((c.key, c) for c in some)]
-    named = [(key, names or _fitting(column, ranks)) for key, column in keyed]
+    named = [(key, [c.name] if c.name in RATES else names or _fitting(c, ranks)) for key, c in keyed]
     return [f"{key}={fitting[at]}" for at in range(6) for key, fitting in named if at < len(fitting)]
 
 
@@ -100,51 +96,40 @@ def _fitting(column: Column, ranks: Column | None) -> Sequence[str]:
     return [*dict.fromkeys((*names, *RATES[::2], "wall_s", "speedup", "step_s"))]
 
 
-def _patterns(columns: Sequence[Column]) -> list[tuple[str, Column]]:
-    """Return the patterns with "*" of columns of one unit whose headers begin or end alike, each with its first."""
-    groups: dict[tuple[object, ...], list[Column]] = {}
+def _patterns(columns: Sequence[Column]) -> Keyed:
+    """Return the patterns with "*" of columns of one unit whose headers begin or end in the same words.
+
+    Each has its first column. Of patterns of the same columns the longest counts.
+    """
+    alike: dict[tuple[object, ...], list[Column]] = {}
     for column in columns:
-        words = plain(column.text).split()
-        kind = "".join(sorted(numbers.kinds(column.cells))), column.unit
-        sizes = range(1, min(len(words), 5))
-        ends = [f"{' '.join(words[:size])} *" for size in sizes] + [f"* {' '.join(words[-size:])}" for size in sizes]
-        for alike in ("", *ends):
-            groups.setdefault((alike, *kind), []).append(column)
-    patterns: dict[str, Column] = {}
-    for same in groups.values():
-        texts = [re.sub(r"\s+", " ", column.text) for column in same]
-        common = os.path.commonprefix  # of characters
-        before = re.sub(r"\w+$", "", common(texts))
-        after = re.sub(r"^\w+", "", common([text[len(before) :][::-1] for text in texts])[::-1])
-        after = after if re.search(r"\w", after) else ""
-        labels = {text[len(before) : len(text) - len(after)].strip() for text in texts}
-        if (
-            len(labels - {""}) == len(same) > 1
-            and re.search(r"\w", before + after)
-            and not AWKWARD.search(before + after)
-        ):
-            patterns.setdefault(f"{before}*{after}", same[0])
-    return [*patterns.items()]
+        words = column.text.split()
+        for before, after in itertools.product(range(min(len(words), _WORDS)), repeat=2):
+            if 0 < before + after < len(words):
+                pattern = " ".join([*words[:before], "*", *words[len(words) - after :]])
+                alike.setdefault((pattern, column.unit, numbers.kinds(column.cells)), []).append(column)
+    longest: dict[tuple[int, ...], tuple[str, Column]] = {}
+    for key, same in sorted(alike.items(), key=lambda item: len(str(item[0][0]))):
+        if same[1:] and re.search(r"\w", text := str(key[0])) and not AWKWARD.search(text.replace("*", "", 1)):
+            longest[tuple(column.number for column in same)] = text, same[0]
+    return [*longest.values()]
 
 
-def _ask_count(columns: Sequence[Column], named: Mapping[str, Column]) -> None:
-    """Raise Question if a count may be of each node or of all, is of numbers from 0, or an unused column may count."""
+def _ask_count(columns: Sequence[Column]) -> None:
+    """Raise Question if a number of ranks may be of each node or of all, or an unused column may be that of ranks."""
+    named = {column.name: column for column in columns}
     ranks, nodes = named.get("ranks"), named.get("nodes")
-    if ranks is None and nodes is not None and "ranks_per_node" not in named:
-        counting = [c for c in columns if c.name in ("", "cores") and c.counting and _holds(c, nodes)]
-        none = ",".join(f"{column.key}={UNUSED}" for column in counting)
-        if counting:
-            texts = ", ".join(repr(column.text) for column in counting)
-            answers = offers(counting, columns, ("ranks", "setting"))
-            raise Question(f"are the ranks counted by {texts}? If not, each node is one rank", [*answers, none])
-    if ranks is None or ranks.by_user:
+    if nodes is None or "ranks_per_node" in named:
         return
-    if nodes and nodes.varies and (not ranks.varies or not _holds(ranks, nodes)):
+    if ranks is None:
+        counting = [c for c in columns if c.name in ("", "cores") and c.counting and _holds(c, nodes)]
+        if counting:
+            none = ",".join(f"{column.key}={UNUSED}" for column in counting)
+            text = f"are the ranks counted by {_texts(counting)}? If not, each node is one rank"
+            raise Question(text, [*_offers(_singly(counting), columns, ("ranks", "setting")), none])
+    elif not ranks.by_user and nodes.varies and not (ranks.varies and _holds(ranks, nodes)):
         text = f"'{ranks.text}' is {ranks.cells[0]} at {nodes.cells[0]} nodes: of each node, or of all?"
-        raise Question(text, offers([ranks], columns, ("ranks_per_node", "ranks")))
-    if ranks.varies and sorted(ranks.cells) == [str(number) for number in range(len(ranks.cells))]:
-        text = f"'{ranks.text}' counts from 0: how many ranks, or which device?"
-        raise Question(text, offers([ranks], columns, ("ranks", UNUSED)))
+        raise Question(text, _offers(_singly([ranks]), columns, ("ranks_per_node", "ranks")))
 
 
 def _holds(counts: Column, nodes: Column) -> bool:
@@ -155,16 +140,14 @@ def _holds(counts: Column, nodes: Column) -> bool:
 
 def _no_ranks(columns: Sequence[Column]) -> Question:
     """Return the question for a table without numbers of ranks: are they across, or in a column that may count?"""
-    numeric = [column for column in columns if column.name in ("", *MEASURED) and column.numeric]
-    answers = offers([c for c in columns if c.key and c.counting and _may_count(c)], columns, ("ranks",))
-    across = [column for column in numeric if re.match(r"\d", column.text)]  # "1", "2"; "1 GPU tok/s", "2 GPU tok/s"
-    bare = [column for column in across if column.text.isdigit()]
-    if len(across) > 1:
-        answers += [
-            answer
-            for answer in offers(across, columns, before=("cells",) if bare[1:] else ())
-            if "*" in answer or answer.startswith("cells")
-        ]
+    counting = [c for c in columns if c.key and c.counting and _may_count(c)]
+    across = [c for c in columns if c.name in ("", *MEASURED) and c.numeric and re.match(r"\d", c.text)]
+    cells = [("cells", across[0])] if sum(column.text.isdigit() for column in across) > 1 else []
+    answers = _offers(_singly(counting), columns, ("ranks",)) + _offers([*_patterns(across), *cells], columns)
+    for column in columns if not answers else ():
+        if headers.read_header(column.text).name in ("ranks", "nodes"):
+            bad = next((cell for cell in column.filled if not numbers.counts(cell)), "0")
+            return Question(f"'{column.text}' should count ranks, and '{bad}' is not a whole number above 0")
     return _missing("ranks (GPUs, workers, processes, or nodes and GPUs per node)", columns, answers)
 
 
@@ -177,18 +160,16 @@ def _may_count(column: Column) -> bool:
 def _unmeasured(columns: Sequence[Column]) -> Question:
     """Return the question for a table in which no known column is measured: which can be, each as what?"""
     unknown = [column for column in columns if column.name in ("", "cells") and column.numeric and column.varies]
-    unknown = [column for column in unknown if column.name == "cells"] or unknown
+    across = [column for column in unknown if column.name == "cells"]
     last = {column.number: plain(column.text).split(" ")[-1].strip("_") for column in unknown}
     statistics = [column for column in unknown if last[column.number] in _STATISTICS]
-    unknown = sorted(statistics, key=lambda column: _STATISTICS.index(last[column.number])) or unknown
-    several = len(unknown) > 1 and not statistics and unknown[0].name != "cells"
-    answers = offers(unknown, columns, before=("cells",) if several else ()) if unknown else []
+    some = across or sorted(statistics, key=lambda column: _STATISTICS.index(last[column.number])) or unknown
+    cells = [("cells", some[0])] if some == unknown and not across and some[1:] else []
+    answers = _offers([*_patterns(some), *cells, *_singly(some)], columns)
     answers += [f"{column.key}=wall_s min" for column in unknown if column.text.lower().endswith("_min")]
     return _missing("a known rate, time, speedup or efficiency", columns, answers)
 
 
 def _missing(what: str, columns: Sequence[Column], answers: Sequence[str]) -> Question:
-    """Return the question which column is what the table lacks; without answers it names the headers."""
-    texts = ", ".join(repr(column.text) for column in columns if column.text)
-    more = "is it one of these?" if answers else f"its headers are {texts[:300]}"
-    return Question(f"no column of {what}: {more}", answers)
+    """Return the question which column is what the table lacks."""
+    return Question(f"no column of {what} among {_texts(columns)[:300]}", answers)

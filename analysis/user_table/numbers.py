@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from analysis.user_table import units
 from analysis.user_table.units import PLAIN, RANK, TIME, Unit
+from common import numerals
 
 _LONGEST = 120  # characters of a number
-_GROUPS = {".": ",'’ _", ",": ".'’ _"}  # by decimal mark, the marks between thousands
+_PLAIN = re.compile(r"\d{1,20}(?:\.\d{1,19})?")  # most cells of large tables
 _DIGITS = r"[-+]?(?:\d[\d.,'’_]*(?: \d{3}(?!\d)[\d.,]*)*(?<![,'’_])|\.\d+)(?:[eE][-+]?\d+)?"
 _CELL = re.compile(rf"~?\s*({_DIGITS})\s*(?:([%a-zA-Z/ ]*?)(?:±|\+/?-)\s*{_DIGITS})?\s*(\D.*)?", re.S)
 _REMARK = re.compile(r"(?<=[\w%.×])\s*(?:[*†‡§]+|\[\w{1,2}\]|\([^()]*\))$")
@@ -38,9 +38,16 @@ class CellNumber:
 Cell = CellNumber | str  # or why it has none; "" for a blank one
 
 
-@functools.lru_cache(maxsize=1 << 16)  # each answer is tried by reading the table again
 def parse(text: str, mark: str = ".") -> Cell:
     """Return one cell as a number, with this mark before decimals, without a footnote mark, remark or range."""
+    return _parsed(text, mark)
+
+
+@functools.lru_cache(maxsize=1 << 17)  # each answer is tried by reading the table again
+def _parsed(text: str, mark: str) -> Cell:
+    if _PLAIN.fullmatch(text):
+        number = numerals.number(text, mark)
+        return CellNumber(*number) if number else f"'{text}' is not a number"
     text = re.sub(r"[\u00a0\u2009\u202f]", " ", text.replace("\u2212", "-")).strip()
     if len(text) > _LONGEST:
         return f"'{text[:20]}...' is not a number"
@@ -57,22 +64,11 @@ def parse(text: str, mark: str = ".") -> Cell:
         duration = sum(float(number) * size for (number, _), size in zip(parts, sizes, strict=True))
         return CellNumber(duration, 0.5 * min(sizes), Unit("time", text="h m s"))
     match = _CELL.fullmatch(text)
-    number = _number(match[1], mark) if match else None
+    number = numerals.number(match[1], mark) if match else None
     unit = units.read_unit(match[3] or match[2] or "") if match else None
     if number is None or unit is None:
         return f"'{text[:40]}' is not a number"
-    return replace(number.times(unit.factor), unit=unit)
-
-
-def _number(token: str, mark: str) -> CellNumber | None:
-    """Return a number with this mark before decimals, another mark between groups of three digits; else None."""
-    mantissa, _, exponent = token.lower().partition("e")
-    whole = rf"(?:[1-9]\d{{0,2}}([{_GROUPS[mark]}])\d{{3}}(?:\1\d{{3}})*|\d*)"
-    if not re.fullmatch(rf"[-+]?{whole}(?:[{mark}]\d*)?", mantissa) or not re.search(r"\d", mantissa):
-        return None
-    plain, power = re.sub(f"[{_GROUPS[mark]}]", "", mantissa).replace(mark, "."), int(exponent or 0)
-    value, half_unit = float(f"{plain}e{power}"), float(f"5e{power - 1 - len(plain.partition('.')[2])}")
-    return CellNumber(value, half_unit) if math.isfinite(value) else None
+    return CellNumber(number[0] * unit.factor, number[1] * unit.factor, unit)
 
 
 def counted(text: str) -> tuple[str, str]:
@@ -94,18 +90,26 @@ def value(text: str) -> float:
     return cell.value if isinstance(cell, CellNumber) else math.nan
 
 
-def by_mark(text: str) -> dict[str, CellNumber]:
-    """Return a cell as a number by each decimal mark that it allows; {} if it is none."""
-    return {mark: cell for mark in ".," if isinstance(cell := parse(text, mark), CellNumber)}
+@functools.lru_cache(maxsize=1 << 10)
+def are_numbers(cells: tuple[str, ...]) -> bool:
+    """Return whether all cells are numbers by one decimal mark or the other, or blank."""
+    filled = [cell for cell in cells if cell.strip("-–— ")]
+    return bool(filled) and all(any(isinstance(parse(cell, mark), CellNumber) for mark in ".,") for cell in filled)
 
 
-def kinds(cells: Iterable[str]) -> set[str]:
+@functools.lru_cache(maxsize=1 << 10)
+def kinds(cells: tuple[str, ...]) -> frozenset[str]:
     """Return the kinds of the units of those cells that are numbers with a unit."""
-    return {str(cell.unit.kind) for cell in map(parse, cells) if isinstance(cell, CellNumber) and cell.unit.kind}
+    return frozenset(cell.unit.kind for cell in map(parse, cells) if isinstance(cell, CellNumber) and cell.unit.kind)
 
 
-def decimal_marks(cells: Iterable[str]) -> tuple[set[str], list[str]]:
+@functools.lru_cache(maxsize=1 << 10)
+def decimal_marks(cells: tuple[str, ...]) -> tuple[frozenset[str], list[str]]:
     """Return the decimal marks that cells show, and those cells whose value depends on the mark, as "1.234"."""
-    readings = {text: by_mark(text) for text in cells}
-    shown = {next(iter(marks)) for marks in readings.values() if len(marks) == 1}
-    return shown, [text for text, marks in readings.items() if len({cell.value for cell in marks.values()}) > 1]
+    shown: set[str] = set()
+    unclear: list[str] = []
+    for text in cells:
+        by_mark = {mark: cell.value for mark in ".," if isinstance(cell := parse(text, mark), CellNumber)}
+        shown |= {*by_mark} if len(by_mark) == 1 else set()
+        unclear += [text] * (len({*by_mark.values()}) > 1)
+    return frozenset(shown), unclear

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from analysis.user_table import meanings, numbers, units
 from analysis.user_table.answers import Choices, Question
-from analysis.user_table.headers import KIND, NUMERIC, RATES, UNIT_KINDS, Column
+from analysis.user_table.headers import KIND, NUMERIC, UNIT_KINDS, Column
 from analysis.user_table.numbers import Cell, CellNumber
 from analysis.user_table.table_files import Grid, GridRow
 
@@ -28,7 +28,7 @@ def read_quantities(
     result, notes = [], []
     for column in numeric:
         column = _in_units(column, [numbers.parse(cell, mark) for cell in column.cells])
-        if any(isinstance(cell, CellNumber) for cell in column.values) or column.name == "ranks":
+        if any(isinstance(cell, CellNumber) for cell in column.values) or column.name in ("ranks", "nodes"):
             result.append(column)
         bad = [(row, cell) for row, cell in zip(rows, column.values, strict=True) if cell and isinstance(cell, str)]
         notes += [f"{row.source}, line {row.line}, column '{column.text}': {reason}" for row, reason in bad]
@@ -40,24 +40,24 @@ def read_quantities(
 
 
 def _mark(numeric: Sequence[Column], columns: Sequence[Column], usual: str) -> str:
-    """Return the decimal mark of a table: as its cells say, else that of its format, "." if none matters.
+    """Return the decimal mark of a table: as its cells show, else that of its format, "." if none matters.
 
-    numeric: the columns that are read. Raises Question if a cell is not clear, and other columns have another mark.
+    numeric: the columns that are read. Raises Question if a cell is not clear, and the format has no mark, other
+    columns have another one, or three digits stand above and below it, as "320" and "1.180".
     """
     shown: set[str] = set()
     unclear: list[tuple[str, str]] = []
-    doubtful: list[tuple[str, str]] = []
     for column in numeric:
         marks, cells = numbers.decimal_marks(column.cells)
         shown |= marks
         unclear += [(column.text, cell) for cell in cells]
-        if any(re.fullmatch(r"\d{3}", cell.strip()) for cell in column.cells):  # "320" above "1.180"
-            doubtful += [(column.text, cell) for cell in cells if "." in cell]
+        if any(re.fullmatch(r"\d{3}", cell) for cell in column.cells) and any("." in cell for cell in cells):
+            usual = ""
     if len(shown) == 1:
         return next(iter(shown))
-    others = {mark for column in columns if column.numeric for mark in numbers.decimal_marks(column.cells)[0]}
-    if (unclear and (not usual or others - {usual})) or (doubtful and not shown):
-        header, cell = (doubtful or unclear)[0]
+    others = (numbers.decimal_marks(column.cells)[0] for column in columns if column.numeric)
+    if unclear and (not usual or any(marks - {usual} for marks in others)):
+        header, cell = unclear[0]
         text = f"column '{header}': is the mark in {cell} before decimals, or between thousands?"
         raise Question(text, ["decimal=.", "decimal=,"])
     return usual or "."
@@ -79,15 +79,17 @@ def _in_units(column: Column, cells: Sequence[Cell]) -> Column:
         scale, described = 0.01, "%, by its values"
     elif kind == "time" and plain and not re.search(r"(?:^|[_ ])s(?:ec\w*)?$", column.text.lower()):
         described = "taken as seconds"
-    values = tuple(
-        c.times(scale) if isinstance(c, CellNumber) and (c.unit.kind in ("", "count") or c.unit.text == "0:00") else c
-        for c in cells
-    )
+    if scale != 1:
+        cells = [cell.times(scale) if isinstance(cell, CellNumber) and _has_no_unit(cell) else cell for cell in cells]
     works = {cell.unit.work for cell in parsed} - {""}
     works = works if not unit.work or {work.lower() for work in works} == {unit.work} else {unit.work}
     if len(works) > 1:
         raise Question(f"'{column.text}' counts {' and '.join(sorted(works))}: make a column of each")
-    return replace(column, values=values, unit=units.Unit(unit.kind, work="".join(works), text=described))
+    return replace(column, values=tuple(cells), unit=units.Unit(unit.kind, work="".join(works), text=described))
+
+
+def _has_no_unit(cell: CellNumber) -> bool:
+    return cell.unit.kind in ("", "count") or cell.unit.text == "0:00"
 
 
 def _checked(name: str, kind: str, cell: Cell, text: str) -> Cell:
@@ -96,7 +98,7 @@ def _checked(name: str, kind: str, cell: Cell, text: str) -> Cell:
         return cell
     if cell.unit.kind not in UNIT_KINDS[kind]:
         return f"'{text[:40]}' is not a {kind}"
-    if cell.value < 0 or (cell.value == 0 and name not in ("repeat", "init_s", "rate", *RATES)):
+    if cell.value <= 0 and (cell.value < 0 or name not in ("repeat", "init_s")):
         return f"{text} given, must be more than 0"
     if cell.value and not _LEAST <= cell.value <= _MOST:
         return f"{text} given, must be between {_LEAST:g} and {_MOST:g}"

@@ -11,7 +11,7 @@ from analysis.user_table.headers import TEXT
 
 # The times of equal work from which rates follow, in order of preference, and the work of the rates.
 TIMES = {"epoch_s": "epochs", "wall_s": "runs", "job_s": "runs", "step_s": "steps"}
-_FALLEN = 1.25  # the time of equal work of each rank does not fall by this factor
+_FLAT = 1.25  # the time of equal work of each rank changes by less than this factor
 
 
 def rates(runs: pd.DataFrame) -> pd.DataFrame:
@@ -69,7 +69,12 @@ def grows(runs: pd.DataFrame, name: str) -> bool:
 
 def falls(runs: pd.DataFrame, name: str) -> bool:
     """Return whether a time falls in a curve by more than noise or chance: that of equal work of each rank does not."""
-    return any(growth < 1 / _FALLEN for growth, _ in _growths(runs, name))
+    return any(growth < 1 / _FLAT for growth, _ in _growths(runs, name))
+
+
+def rises(runs: pd.DataFrame, name: str) -> bool:
+    """Return whether a time grows in a curve by more than noise, as with the size of a problem."""
+    return any(growth > _FLAT for growth, _ in _growths(runs, name))
 
 
 def _growths(runs: pd.DataFrame, name: str) -> list[tuple[float, float]]:

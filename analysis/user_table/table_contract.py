@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import TableError
+from analysis import TableError, grouped
 from analysis.table import tidy_columns
 from analysis.user_table import answers, meanings, quantities, rates, table_files, tidy
 from analysis.user_table import columns as user_columns
@@ -19,7 +19,7 @@ from analysis.user_table.headers import TEXT, Column, displayed
 from analysis.user_table.table_files import Grid
 
 _FURTHER, _LIKELY = 2, 6  # questions to which an answer may lead before a curve, and their answers that are tried
-_TRIES, _CELLS = 200, 200_000  # readings of a table, and of its cells, to check the answers to one question
+_TRIES, _CELLS = 200, 100_000  # readings of a table, and of its cells, to check the answers to one question
 
 
 @dataclass(frozen=True)
@@ -74,26 +74,26 @@ def read_table(path: Path, columns_text: str = "") -> UserTable:
         grids = [grid for grid in grids if title in grid.title.lower()]
         problems += [] if grids else [f"{path}: no table with '{title}' in its title"]
     tables: list[tuple[Grid, UserTable]] = []
-    questions: list[Question] = []
-    others: list[tuple[Grid, str]] = []
+    unread: list[tuple[Grid, Question]] = []
     for grid in grids:
         own = choices if columns_text else answers.parse(grid.columns)
         alone = len(grids) == 1 or grid.log
         try:
             tables.append((grid, _published(grid) or _read(grid, own, alone)))
         except Question as question:
-            question = _checked(question, grid, own, alone)
-            questions += [question] if question.answers else []
-            others += [] if question.answers else [(grid, question.text)]
+            unread.append((grid, _checked(question, grid, own, alone)))
+    questions = [question for _, question in unread if question.answers]
+    refused = [(grid, question.text) for grid, question in unread if not question.answers]
     problems += [f"{path}: COLUMNS names '{name}', which is no header here" for name in {*choices.names} - choices.used]
-    if not tables:
+    if questions and not tables:
         more = [f"{len(questions) - 1} other tables ask too; for one alone add table=TITLE"] if questions[1:] else []
-        if questions:
-            questions.sort(key=lambda question: "no column of ranks" in question.text)  # scaling tables first
-            raise Question("\n".join([questions[0].text, *more, *problems]), questions[0].answers)
-        raise TableError("\n".join([*problems, *(text for _, text in others)][:3]) or f"{path}: no table")
-    lines = ", ".join(str(grid.rows[0].line) for grid, _ in others)
-    notes = [f"{path}: {len(others)} other tables (lines {lines}) are no scaling tables: not used"] if others else []
+        questions.sort(key=lambda question: "no column of ranks" in question.text)  # scaling tables first
+        raise Question("\n".join([questions[0].text, *more, *problems]), questions[0].answers)
+    if not tables:
+        raise TableError("\n".join([*problems, *(text for _, text in refused)][:3]) or f"{path}: no table")
+    reasons = grouped(refused, lambda one: re.split(":| among ", one[1].removeprefix(f"{one[0].place}: "))[0])
+    lines = {reason: ", ".join(str(grid.rows[0].line) for grid, _ in same) for reason, same in reasons.items()}
+    notes = [f"{path}: not used: tables at lines {numbers}: {reason}" for reason, numbers in lines.items()]
     notes += [*problems, *map(str, questions)]
     return _together(str(path), tables, notes, len(tables) + len(questions) > 1)
 

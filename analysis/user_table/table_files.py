@@ -61,7 +61,7 @@ class Grid:
 
 def trimmed(cells: Sequence[str]) -> list[str]:
     """Return cells without the blank ones at their end."""
-    return list(cells)[: max((at for at, cell in enumerate(cells, 1) if cell), default=0)]
+    return list(cells[: next((at for at in range(len(cells), 0, -1) if cells[at - 1]), 0)])
 
 
 def read_grids(path: Path) -> tuple[list[Grid], list[str]]:
@@ -239,12 +239,11 @@ def _separated(text: str, source: str) -> tuple[str, list[tuple[int, list[str]]]
 
     Raises TableError for broken quotes, with their line.
     """
-    declared = re.match(r"sep=([,;|\t])\n", text)
     lines = [line for line in text.split("\n")[:200] if line.strip() and len(line) < 100_000]
     votes = {mark: Counter(len(row) for row in csv.reader(lines, delimiter=mark) if row[1:]) for mark in ";\t|,"}
     most = {mark: max(((count, width) for width, count in votes[mark].items()), default=(0, 0)) for mark in votes}
-    mark = declared[1] if declared else max(most, key=lambda mark: most[mark])
-    if not declared and most[mark][0] < 0.3 * len(lines):
+    mark = max(most, key=lambda mark: most[mark])
+    if most[mark][0] < 0.3 * len(lines):
         return None
     rows, before = [], 0
     reader = csv.reader(io.StringIO(text), delimiter=mark, skipinitialspace=mark != "\t", strict=True)
@@ -254,4 +253,4 @@ def _separated(text: str, source: str) -> tuple[str, list[tuple[int, list[str]]]
             before = reader.line_num
     except csv.Error as error:
         raise TableError(f"{source}, line {before + 1}: not readable as CSV: {error}") from error
-    return mark, rows[1:] if declared else rows
+    return mark, rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,7 +22,7 @@ CLOCKS = {"m:ss": 1.0, "mm:ss": 1.0, "h:mm": 60.0, "hh:mm": 60.0}  # of "43:05":
 SCALES = {"k": 1e3, "K": 1e3, "M": 1e6}
 _STEPS = "steps?|its?|iter(?:ation)?s?|batch(?:es)?"
 _WORK = {"images": "im(?:age|g)s?", "samples": "samples?|examples?", "tokens": "tok(?:en)?s?", "steps": _STEPS}
-_ABBREVIATED = {"fps": "frames", "ips": "images", "tps": "tokens", "qps": "queries"}
+_ABBREVIATED = {"fps": "frames", "ips": "images", "tps": "tokens", "qps": "queries", "rps": "requests"}
 _PER = r"\s*(?:/|\bper\b)\s*"
 _RATE = re.compile(
     rf"(?:(?P<scale>(?-i:[kKM]))(?: |(?=im|tok|sample)))?(?P<work>[A-Za-z][A-Za-z-]*)?{_PER}"
@@ -51,6 +52,7 @@ _EXACT |= dict.fromkeys(("%", "percent"), Unit("share", 0.01)) | dict.fromkeys((
 _EXACT |= {name: Unit("time", factor) for name, factor in (CLOCKS | {"h:mm:ss": 1.0, "hh:mm:ss": 1.0}).items()}
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def read_unit(text: str) -> Unit | None:
     """Return the unit that a text is; None if it is none."""
     text = re.sub(r"\s+", " ", text.replace("_", " ")).strip(" .,;:")

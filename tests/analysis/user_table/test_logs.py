@@ -42,7 +42,7 @@ MLLOG = [json.dumps({"key": key, "value": value, "time_ms": ms}) for key, (value
 LOGS = {
     "Horovod, one file a run": (
         {"run-1.txt": HOROVOD.format(1, 1800.0, 1800.0), "run-8.txt": HOROVOD.format(8, 1785.2, 14281.2)},
-        {"ranks": [1, 8], "images_per_s": [1800.0, 14281.2], "low": [1775, 14256.2], "batch_per_rank": [96] * 2,
+        {"ranks": [1, 8], "images_per_s": [1800.0, 14281.2], "batch_per_rank": [96] * 2,
          "model": ["resnet50"] * 2, "place": ["run-1.txt, line 8", "run-8.txt, line 8"]}),
     "tf_cnn_benchmarks, several runs in one file": (
         {"log.txt": CNN.format(47.49, 32, "'/gpu:0'") + CNN.format(94.72, 64, "'/gpu:0', '/gpu:1'")},

@@ -45,7 +45,10 @@ READ = [
      {"images_per_s": [400, 1520], "images_per_s_per_rank": [100, 95]}),
     ("a column of the scaling", "ranks,scaling,time (s)\n1,weak,10\n2,weak,11\n", "", {"scaling": ["weak"] * 2}),
     ("a speedup below the ranks of two labels", "ranks,A (s),B (s),speedup\n1,10,5,1\n2,10,6,0.83\n", "* (s)=wall_s",
-     {"wall_s": [10, 10, 5, 6]}),
+     {"wall_s": [10, 5, 10, 6]}),
+    ("a line that names the separator", "sep=;\nGPUs;img/s\n1;100\n2;190\n", "", {"images_per_s": [100, 190]}),
+    ("cells= where something is measured", "GPUs,8,16\nimg/s,193,380\nTGS,4,3\n", "cells=wall_s",
+     {"images_per_s": [193, 380]}),
 ]  # fmt: skip
 
 
@@ -75,34 +78,36 @@ ASKED = [
      ["efficiency=speedup", "efficiency=efficiency"]),
     ("GPUs,time,speedup\n1,9,1\n2,9.2,0.98\n4,9.5,0.95\n", "'speedup' is up to 1 on 4 times as many ranks",
      ["speedup=speedup", "speedup=efficiency", "speedup=unused"]),
-    ("GPUs,scaling\n1,1\n8,7.5\n", "no column of a known rate, time, speedup or efficiency: is it",
+    ("GPUs,scaling\n1,1\n8,7.5\n", "no column of a known rate, time, speedup or efficiency among",
      ["scaling=speedup", "scaling=images_per_s", "scaling=images_per_s_per_rank", "scaling=wall_s", "scaling=step_s"]),
     ("ranks,speedup,Grid scaling,min\n1,1,1,7\n2,0.9,1.5,3\n", "'speedup' is up to 1 on 2 times as many ranks",
      ["speedup=speedup", "speedup=efficiency", "speedup=unused"]),
-    ("ranks,max,median,min,mean,system\n1,9,7.9,7,8.13,3\n2,5,4.1,4,4.2,3\n", "is it one of these?",
+    ("ranks,max,median,min,mean,system\n1,9,7.9,7,8.13,3\n2,5,4.1,4,4.2,3\n", "efficiency among",
      [f"{name}={quantity}" for quantity in ("wall_s", "step_s") for name in ("mean", "median", "min")]),
     ("nodes,width,img/s\n1,4,380\n2,7,700\n", "are the ranks counted by 'width'?",
      ["width=ranks", "width=unused"]),
     ("ranks,Atoms,hue,time (s)\n1,10,1,5\n1,10,2,5.1\n2,10,1,3\n2,10,2,3.1\n", "have 1 ranks but other values",
      ["hue=setting", "rows=repeats"]),
-    ("GPUs,Throughput\n1,1x\n2,1.9x\n", "is it one of these?",
+    ("GPUs,Throughput\n1,1x\n2,1.9x\n", "efficiency among",
      ["Throughput=speedup", "Throughput=efficiency"]),
     ("GPUs,tok/s,TFLOPS\n1,10,50\n2,19,90\n", "several columns are images_per_s",
      ["tok/s=images_per_s", "TFLOPS=images_per_s"]),
     ("GPUs,Throughput,TFLOPS/GPU\n1,10,50\n2,19,45\n", "several columns are images_per_s",
-     ["Throughput=images_per_s", "TFLOPS/GPU=images_per_s"]),
+     ["Throughput=images_per_s", "TFLOPS/GPU=images_per_s_per_rank"]),
     ("ranks,GPUs,img/s\n1,4,100\n2,8,190\n", "several columns are ranks: 'ranks', 'GPUs'",
      ["ranks=ranks", "GPUs=ranks"]),
     ("nodes,gpus,img/s\n1,4,100\n2,4,190\n", "of each node, or of all?", ["gpus=ranks_per_node"]),
     ("colour,img/s\n1,100\n2,190\n", "no column of ranks", ["colour=ranks"]),
     ("Setup,time (s)\n1 GPU,60\n8x V100,9\n", "no column of ranks", ["Setup=ranks"]),
-    ("GPUs,Latency\n1,60 s\n2,31 s\n", "is it one of these?",
+    ("split,nodes,time (s)\ntrain,90941,12\nvalid,29799,3\n", "does 'nodes' count hosts, each as one rank?",
+     ["nodes=nodes"]),
+    ("Cores,time (s)\n1 (serial),9\n1,8.9\n2,5\n", "no column of ranks", ["Cores=ranks"]),
+    ("GPUs,images per s\n1,100\n2,95\n", "is 'images per s' the rate", ["images per s=images_per_s_per_rank"]),
+    ("GPUs,Latency\n1,60 s\n2,31 s\n", "efficiency among",
      ["Latency=wall_s", "Latency=step_s", "Latency=epoch_s", "Latency=job_s"]),
-    ("GPUs,speedup,A (img/s),B (img/s)\n1,1,100,90\n2,1.9,98,88\n", "is a rate in 'A (img/s)', 'B (img/s)'?",
-     ["* (img/s)=images_per_s", "A (img/s)=images_per_s", "B (img/s)=images_per_s", "* (img/s)=images_per_s_per_rank"]),
-    ("Model,1 GPU,2 GPUs\na,100,190\n", "no column of a known rate, time, speedup or efficiency: is it",
+    ("Model,1 GPU,2 GPUs\na,100,190\n", "no column of a known rate, time, speedup or efficiency among",
      ["cells=images_per_s", "cells=speedup", "cells=images_per_s_per_rank", "cells=wall_s", "cells=step_s"]),
-    ("Input,1 node,2 nodes\nlarge,3.8 s,2.1 s\n", "no column of a known rate, time, speedup or efficiency: is it",
+    ("Input,1 node,2 nodes\nlarge,3.8 s,2.1 s\n", "no column of a known rate, time, speedup or efficiency among",
      ["cells=wall_s", "cells=step_s", "cells=epoch_s", "cells=job_s"]),
     ("| |ranks|time (s)|\n|-|-|-|\n|dense|8|12|\n|5 layers|32|5.2|\n", "is each of '' another curve?", ["1=unused"]),
     ("GPUs,cpu,time (s)\n1,Xeon,10\n2,Xeon,6\n4,EPYC,2\n8,EPYC,1.2\n", "is each of 'cpu' another curve?",
@@ -136,12 +141,13 @@ def test_a_question_has_an_answer_for_each_reading(tmp_path, text, question, ans
     [
         (
             "a,b\n1,2\n",
-            "no column of ranks (GPUs, workers, processes, or nodes and GPUs per node): its headers are 'a'",
+            "no column of ranks (GPUs, workers, processes, or nodes and GPUs per node) among 'a', 'b'",
         ),
-        ("GPUs,comm,loss\n1,2,3\n2,3,4\n", "no column of a known rate, time, speedup or efficiency: its headers are"),
+        ("GPUs,comm,loss\n1,2,3\n2,3,4\n", "no column of a known rate, time, speedup or efficiency among"),
         ("nodes,comm (ms)\n1,2\n2,3\n", "no column of a known rate"),
         ("GPUs,img/s\n1,fast\n", "no row can be used"),
-        ("GPUs,img/s\n2M/8G,100\n4M/8G,190\n", "no column of ranks"),
+        ("GPUs,img/s\n2M/8G,100\n4M/8G,190\n", "'GPUs' should count ranks, and '2M/8G' is not a whole number"),
+        ("Gpus,img/s\nOne,100\nTwo,190\n", "'Gpus' should count ranks, and 'One' is not a whole number"),
         ('"1,2\n', "no table that is known"),
     ],
 )
@@ -168,7 +174,7 @@ def test_columns_that_name_no_header_are_reported(tmp_path):
 
 def test_rows_that_are_left_out_are_named(tmp_path):
     notes = read(
-        tmp_path, "ranks,images_per_s\n1,100\n2,190,3\nx,5\nTotal,290\n8\n4,OOM\n2,-5\n2,1e20\n2,12 W\n2,190\n"
+        tmp_path, "ranks,images_per_s\n1,100\n2,190,3\nx,5\nTotal,290\n8\n4,OOM\n2,0\n2,1e20\n2,12 W\n2,190\n"
     ).notes
     where = f"{tmp_path / 't.csv'}"
     assert notes == (
@@ -177,7 +183,7 @@ def test_rows_that_are_left_out_are_named(tmp_path):
         f"{where}, line 4, column 'ranks': 'x' is not a number",
         f"{where}, line 5, column 'ranks': 'Total' is not a number",
         f"{where}, line 7, column 'images_per_s': 'OOM' is not a number",
-        f"{where}, line 8, column 'images_per_s': -5 given, must be more than 0",
+        f"{where}, line 8, column 'images_per_s': 0 given, must be more than 0",
         f"{where}, line 9, column 'images_per_s': 1e20 given, must be between 1e-09 and 1e+15",
         f"{where}, line 10, column 'images_per_s': '12 W' is not a number",
         f"{where}: left out, without ranks or a measurement: lines 4, 5, 7, 8, 9, 10",
