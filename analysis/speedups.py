@@ -65,17 +65,10 @@ def rows_of_point(local: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 _PAIR = ["launch", "seed", "turn"]
 
 
-def points(sizes: Sequence[float], rates: Sequence[float], turns: Sequence[Turn] = ()) -> pd.DataFrame:
-    """Return runs for `curve` and `paired` over the column `size`, from plain numbers.
-
-    Without `turns` the nth rate of one size is paired with the nth of another.
-    """
+def points(sizes: Sequence[float], rates: Sequence[float]) -> pd.DataFrame:
+    """Return runs for `curve` over the column `size`, from plain numbers: nth rates of two sizes are paired."""
     runs = pd.DataFrame({"size": [float(size) for size in sizes], "rate": [*rates]})
-    if turns:
-        runs[_PAIR] = [*turns]
-    else:
-        runs = runs.assign(launch="", seed=0, turn=runs.groupby("size").cumcount())
-    return runs.assign(record=runs["launch"])
+    return runs.assign(record="", launch="", seed=0, turn=runs.groupby("size").cumcount())
 
 
 def by_turn(runs: pd.DataFrame, column: str = "rate") -> dict[Turn, float]:

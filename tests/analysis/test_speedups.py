@@ -5,8 +5,16 @@ import pytest
 from analysis import speedups
 
 
-def curve(sizes, rates, *pairs):
-    return speedups.curve(speedups.points(sizes, rates, *pairs), "size")
+def points(sizes, rates, turns=()):
+    """Runs of launches, seeds and turns."""
+    runs = speedups.points(sizes, rates)
+    if turns:
+        runs[["launch", "seed", "turn"]] = turns
+    return runs
+
+
+def curve(sizes, rates, *turns):
+    return speedups.curve(points(sizes, rates, *turns), "size")
 
 
 def test_a_curve_worked_by_hand():
@@ -42,5 +50,5 @@ def test_what_a_doubling_keeps_is_that_of_the_typical_rates():
     # 1, 2 and 4 ranks: exponents -1/2, 0 and 1/2 of the rates; of three rounds the medians are 10 and 28.8.
     turns = [("launch", 0, turn) for turn in range(3)]
     rates = [10.0, 9.0, 11.0, 17.0, 16.0, 18.0, 28.8, 27.0, 30.0]
-    share = speedups.per_doubling(speedups.points([1] * 3 + [2] * 3 + [4] * 3, rates, turns * 3), "size")
+    share = speedups.per_doubling(points([1] * 3 + [2] * 3 + [4] * 3, rates, turns * 3), "size")
     assert (share.value, share.n) == (pytest.approx(math.sqrt(28.8 / 10) / 2), 3)
