@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-import setup_step
+import step
 
 HERE = Path(__file__).resolve().parent
 _TOOLS = {"tensorflow-cpu", "tensorflow", "nvidia-nccl-cu12", "mpich", "cmake", "packaging", "setuptools", "wheel"}
@@ -140,8 +140,8 @@ def main() -> None:
     check = [sys.executable, "-c", _CHECK, "Gloo", *parts]
     for _ in range(2):
         subprocess.run(remove, stderr=subprocess.DEVNULL)  # --reinstall would compile it again
-        if failed := setup_step.run(log, "Compiling Horovod for this TensorFlow", install, {**environment, **settings}):
-            setup_step.show(failed)
+        if failed := step.run(log, "Compiling Horovod for this TensorFlow", install, {**environment, **settings}):
+            step.show(failed)
             what = "does not compile" if any(map(_FAILED_TO_COMPILE.search, failed)) else "could not be installed"
             sys.exit(f"error: Horovod {what}: why is above; all that was said is in {log}")
         checked = subprocess.run(check, env=environment, stderr=subprocess.PIPE, text=True)

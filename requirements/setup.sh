@@ -23,7 +23,7 @@ locked() { "$uv" export --project "$root" --frozen --offline --quiet --no-header
 step() { # PYTHON LABEL COMMAND...
     with=$1
     shift
-    "$with" "$here/setup_step.py" "$venv/install.log" "$@"
+    "$with" "$here/step.py" "$venv/install.log" "$@"
 }
 
 if [ -e "$venv/bin/python" ] || [ -h "$venv/bin/python" ]; then

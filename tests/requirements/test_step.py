@@ -1,4 +1,4 @@
-"""requirements/setup_step.py: what is shown of a step, in a terminal, in a pipe, and when it fails."""
+"""requirements/step.py: what is shown of a step, in a terminal, in a pipe, and when it fails."""
 
 import subprocess
 import sys
@@ -14,25 +14,25 @@ from tests.helpers.pseudo_terminal import Terminal
 from tests.requirements.test_setup import UV_OF_TESTS
 
 sys.path.insert(0, str(ROOT / "requirements"))
-import setup_step
+import step
 
-STEP = [sys.executable, str(ROOT / "requirements/setup_step.py")]
+STEP = [sys.executable, str(ROOT / "requirements/step.py")]
 
 
 def test_the_error_of_a_compiler_is_shown_although_much_follows():
     compiled = [f"[ {number}%] Building CXX object" for number in range(90)]
     cause = ["In file included from a.cc:1:", "b.h:2:10: fatal error: nccl.h: No such file or directory"]
     rest = [f"line {number}" for number in range(60)]
-    lines = setup_step.reasons([*compiled, *cause, *rest])
+    lines = step.reasons([*compiled, *cause, *rest])
     assert lines[:4] == [*compiled[-2:], *cause]
     assert lines[4:28] == rest[:24]
     assert lines[-26:] == ["...", *rest[-25:]]
 
 
 def test_the_last_lines_are_shown_of_a_build_that_names_no_error():
-    assert setup_step.reasons([f"line {number}" for number in range(60)]) == [f"line {n}" for n in range(35, 60)]
-    assert setup_step.reasons(["short", "error: at the end"]) == ["short", "error: at the end"]
-    assert setup_step.reasons([]) == []
+    assert step.reasons([f"line {number}" for number in range(60)]) == [f"line {n}" for n in range(35, 60)]
+    assert step.reasons(["short", "error: at the end"]) == ["short", "error: at the end"]
+    assert step.reasons([]) == []
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_last_lines_are_shown_of_a_build_that_names_no_error():
     ],
 )
 def test_the_progress_of_uv_pip_and_cmake_is_read(line, news):
-    assert setup_step.news(line) == news
+    assert step.news(line) == news
 
 
 @pytest.mark.slow

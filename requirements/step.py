@@ -1,6 +1,6 @@
 """Run one step of the set-up, with one line in a terminal that says what it does; what its programs print is in a log.
 
-    python3 requirements/setup_step.py .venv/install.log "installing packages" uv pip install ...
+    python3 requirements/step.py .venv/install.log "installing packages" uv pip install ...
 
 If the step fails, what they printed is shown. It needs only the standard library, of any Python from 3.7 on.
 """
