@@ -10,6 +10,7 @@ curves except that of the server use an allreduce.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,57 +18,49 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics import hops
-from analysis.predict import Curve, calibration, doublings, predict, reading
-from analysis.predict.calibration import AccuracyCheck, PublishedCurves
+from analysis.predict import Curve, calibration, predict, reading
+from analysis.predict.calibration import PublishedCurves
 from analysis.study import Study
 from analysis.user_table import table_contract
 from benchmarks.common import Rng, Row, options, show
 
 StepTime = Callable[[np.ndarray], np.ndarray]  # ranks -> the time of a step, 1 where ranks only compute
 TABLES = Path("tests/analysis/user_table/published")
+# Doublings beyond the points.
+DISTANCES = {"one doubling or less": (0, 1), "two": (1, 2), "three or four": (2, 4)}
 POINTS, TARGETS = 2.0 ** np.arange(5), np.array([32.0, 64.0, 128.0])
 
 
-DISTANCES = {(0, 1): "one doubling or less", (1, 2): "two", (2, 4): "three or four"}  # doublings beyond the points
+def public(checks: pd.DataFrame) -> Iterator[Row]:
+    """Yield a line for each set of curves and distance of the prediction. checks: as of `calibration.checked`."""
+    checks = checks.assign(set=checks["source"].mask(checks["source"].str.contains("dlperf"), "DLPerf"))
+    sets = [*checks.groupby("set", sort=False), ("all", checks)]
+    for (network, points), (name, (least, most)) in itertools.product(sets, DISTANCES.items()):
+        rows = points[points["doublings"].gt(least) & points["doublings"].le(most)]
+        if len(rows):
+            widths = rows["high"] / rows["low"]
+            yield {
+                "curves": network,
+                "beyond the points": name,
+                "number": str(rows["curve"].nunique()),
+                "error": f"{(rows['predicted'] / rows['measured'] - 1).abs().median():.1%}",
+                "held": f"{rows['held'].sum()} of {len(rows)}",
+                "high / low": f"{widths.median():.2f}",
+                "largest": f"{widths.max():.2f}",
+            }
 
 
-def _points(check: AccuracyCheck) -> pd.DataFrame:
-    """Return a row for each point that was predicted."""
-    source, predicted = check.holdout.curve.source, check.predicted
-    return pd.DataFrame(
-        {
-            "set": "DLPerf" if "dlperf" in source else source, "curve": id(check.holdout.curve),
-            "error": abs(check.error), "held": check.held, "width": predicted.high / predicted.low,
-            "beyond": doublings(check.holdout.lower, check.holdout.ranks),
-        }
-    )  # fmt: skip
-
-
-def public(checks: list[AccuracyCheck]) -> Iterator[Row]:
-    """Yield a line for each set of curves and distance of the prediction."""
-    points = pd.concat(map(_points, checks))
-    for name, own in (*points.groupby("set", sort=False), ("all", points)):
-        for (least, most), distance in DISTANCES.items():
-            rows = own[own["beyond"].gt(least) & own["beyond"].le(most)]
-            if len(rows):
-                yield {
-                    "curves": str(name),
-                    "beyond the points": distance,
-                    "number": str(own["curve"].nunique()),
-                    "error": f"{rows['error'].median():.1%}",
-                    "held": f"{rows['held'].sum():.0f} of {len(rows)}",
-                    "high / low": f"{rows['width'].median():.2f}",
-                    "largest": f"{rows['width'].max():.2f}",
-                }
-
-
-def all_checks(published: PublishedCurves) -> list[AccuracyCheck]:
-    """Return the predictions of the published curves, and of DLPerf's."""
+def dlperf(learned: float) -> pd.DataFrame:
+    """Return the points held out of DLPerf's curves, checked."""
     columns = {"frameworks": "cells=images_per_s", "paddle": "", "repeats": "rows=repeats"}
     tables = [table_contract.read_table(TABLES / f"dlperf_{name}.md", text) for name, text in columns.items()]
-    curves = [curve for table in tables for curve in reading.file(table, "allreduce")]
-    dlperf = (AccuracyCheck(h, predict(h.lower, h.ranks, published.in_general)) for h in calibration.holdouts(curves))
-    return [*published.checks, *dlperf]
+    points = calibration.held_out([curve for table in tables for curve in reading.file(table, "allreduce")])
+    return calibration.checked(points.assign(curve=-1 - points["curve"]), learned)
+
+
+def all_checks(published: PublishedCurves) -> pd.DataFrame:
+    """Return the checks of the published curves, and of DLPerf's."""
+    return pd.concat([published.checks, dlperf(calibration.learn(published.held_out))])
 
 
 def ring(rng: Rng, per_node: int) -> StepTime:
@@ -160,9 +153,10 @@ def main() -> None:
     """Print the calibration, and both tables."""
     curves = options("prediction", __doc__, curves=(400, "simulated for each line")).parse_args().curves
     published = calibration.published_curves(Study().published)
-    print(published.in_general, "\n")
+    learned = calibration.learn(published.held_out)
+    print(learned, "\n")
     show(public(all_checks(published)), end="\n\n")
-    show(simulate(physics, published.in_general, curves, noise) for physics in PHYSICS for noise in (0.01, 0.1))
+    show(simulate(physics, learned, curves, noise) for physics in PHYSICS for noise in (0.01, 0.1))
 
 
 if __name__ == "__main__":

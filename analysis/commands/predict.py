@@ -69,7 +69,9 @@ def run(options: argparse.Namespace) -> int:
         if options.file or options.experiment:
             accuracy += f" {calibration.unknown_network_sentence(published.checks)}"
         print(predicted_targets.report(predictions, accuracy))
-        _print_next_points(options, study, predictions, {curve.model for curve in published.curves})
+        for prediction in predictions if options.file or options.experiment else ():  # others lack these machines
+            if advice := _advice(options, study, prediction, {curve.model for curve in published.curves}):
+                print("", advice, sep="\n")
     if options.draw:
         _draw(options, predictions, published)
     return 0
@@ -126,26 +128,14 @@ def _typed_command(study: Study, curve: Curve) -> list[str]:
     return [*words, f"MODELS={curve.model}"] if words else []
 
 
-def _print_next_points(
-    options: argparse.Namespace, study: Study, predictions: list[Answer], kit_models: set[str]
-) -> None:
-    """Print what to measure next for each curve of the user; nobody has the machines of the published ones.
-
-    kit_models: the models of the published curves, which the kit has.
-    """
-    if not options.file and not options.experiment:
-        return
-    for prediction in predictions:
-        curve = prediction.curve
-        typed = _typed_command(study, curve) if options.experiment else []
-        fixed_s = max(prediction.fixed_s.value, 0.0) if prediction.fixed_s else 0.0
-        if point := next_points.next_point(curve, options.to, fixed_s):
-            experiment = options.experiment or ("strong_scaling" if curve.strong else "weak_scaling")
-            measurable = not options.file or curve.model in kit_models
-            command = next_points.command(curve, point, experiment, typed) if measurable else ""
-            print("", next_points.sentence(curve, point, command), sep="\n")
-        elif options.experiment and (advice := next_points.full(curve, options.experiment, typed)):
-            print("", advice, sep="\n")
+def _advice(options: argparse.Namespace, study: Study, prediction: Answer, kit_models: set[str]) -> str:
+    """Return what to measure next for a curve of the user; kit_models: that the kit can measure."""
+    curve, experiment = prediction.curve, options.experiment
+    if not experiment and curve.model in kit_models:
+        experiment = "strong_scaling" if curve.strong else "weak_scaling"
+    typed = _typed_command(study, curve) if options.experiment else []
+    fixed_s = max(prediction.fixed_s.value, 0.0) if prediction.fixed_s else 0.0
+    return next_points.advice(curve, options.to, experiment or "", typed, fixed_s)
 
 
 def _draw(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:

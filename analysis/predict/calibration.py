@@ -5,158 +5,112 @@ not independent: each network counts as much as any other, and is predicted with
 """
 
 import functools
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from analysis import metrics
-from analysis.predict import LEVEL, MIN_SIZES, Curve, Prediction, continued, doublings, predict, reading, why_not
+from analysis.predict import LEVEL, MIN_SIZES, Curve, continued, doublings, predict, reading, why_not
 from analysis.stats.repeats import proportion
 
 
-@dataclass(frozen=True, eq=False)
-class Holdout:
-    """A curve, its points up to a size, and the larger ones that a prediction from those supports."""
+def held_out(curves: Sequence[Curve]) -> pd.DataFrame:
+    """Return a row for each point beyond a cut of its curve, if the points up to the cut support its prediction.
 
-    curve: Curve
-    lower: Curve
-    ranks: np.ndarray
-    measured: np.ndarray  # images/s at each number of ranks
-
-
-def holdouts(curves: Sequence[Curve]) -> list[Holdout]:
-    """Return the holdouts of the curves: those that leave enough points to predict the ones beyond."""
-    result = []
-    for curve in curves:
+    Columns: curve (its position), source, lower (the curve up to the cut), is_next (the cut is before the last point),
+    ranks, measured and predicted images/s, doublings (beyond the cut).
+    """
+    rows = []
+    for number, curve in enumerate(curves):
         for size in np.unique(curve.ranks)[MIN_SIZES - 1 : -1]:
             lower = curve.only(curve.ranks <= size)
-            beyond = np.array([n > size and not why_not(lower, n) for n in curve.ranks.tolist()])
-            if beyond.any():
-                result.append(Holdout(curve, lower, curve.ranks[beyond], curve.images_per_s[beyond]))
-    return result
+            beyond = curve.only(np.array([n > size and not why_not(lower, n) for n in curve.ranks.tolist()]))
+            predicted, away = continued(lower, beyond.ranks), doublings(lower, beyond.ranks)
+            points = {"ranks": beyond.ranks, "measured": beyond.images_per_s, "predicted": predicted, "doublings": away}
+            is_next = len(lower.ranks) == len(curve.ranks) - 1
+            same = {"curve": number, "source": curve.source, "lower": lower, "is_next": is_next}
+            rows += [same | dict(zip(points, point, strict=True)) for point in zip(*points.values(), strict=True)]
+    return pd.DataFrame(rows)
 
 
-def learn(curves: Sequence[Curve]) -> float:
-    """Return the error of these curves at one doubling: the least that LEVEL of the points held out do not exceed.
+def learn(points: pd.DataFrame) -> float:
+    """Return the error of curves at one doubling: the least that LEVEL of their points held out do not exceed.
 
     It is a logarithm of images/s; an error beyond one doubling counts divided by the doublings (conformal prediction,
     Vovk, Gammerman, Shafer 2005). Each network counts as much as any other, each of its curves equally, each point of a
-    curve equally. Raises ValueError without any holdout.
+    curve equally. Raises ValueError without any point. points: of `held_out`.
     """
-    all_holdouts = holdouts(curves)
-    if not all_holdouts:
+    if points.empty:
         raise ValueError(f"no curve has points beyond its first {MIN_SIZES} that these support")
-    points = Counter[int]()
-    for holdout in all_holdouts:
-        points[id(holdout.curve)] += len(holdout.ranks)
-    networks = Counter({id(holdout.curve): holdout.curve.source for holdout in all_holdouts}.values())
-    errors, shares = [], []
-    for holdout in all_holdouts:
-        far = np.abs(np.log(continued(holdout.lower, holdout.ranks) / holdout.measured))
-        errors += (far / np.maximum(doublings(holdout.lower, holdout.ranks), 1)).tolist()
-        share = 1 / len(networks) / networks[holdout.curve.source] / points[id(holdout.curve)]
-        shares += [share] * len(far)
-    order = np.argsort(errors)
-    enough = int(np.searchsorted(np.cumsum(np.array(shares)[order]), LEVEL - 1e-9))
-    return float(errors[order[enough]])
+    errors = np.abs(np.log(points["predicted"] / points["measured"])) / points["doublings"].clip(lower=1)
+    curves = points.groupby("source")["curve"].transform("nunique")
+    shares = 1 / points["source"].nunique() / curves / points.groupby("curve")["curve"].transform("size")
+    order = np.argsort(errors.to_numpy())
+    enough = int(np.searchsorted(np.cumsum(shares.to_numpy()[order]), LEVEL - 1e-9))
+    return float(errors.iloc[order[enough]])
 
 
 @dataclass(frozen=True, eq=False)
-class AccuracyCheck:
-    """The predictions of the points held out of a curve."""
-
-    holdout: Holdout
-    predicted: Prediction
-
-    @property
-    def error(self) -> np.ndarray:
-        """The error of the prediction, as a fraction of the measured value, at each number of ranks."""
-        return metrics.change_fraction(self.holdout.measured, self.predicted.images_per_s)
-
-    @property
-    def held(self) -> np.ndarray:
-        """Whether the interval holds the measured value, at each number of ranks."""
-        return (self.predicted.low <= self.holdout.measured) & (self.holdout.measured <= self.predicted.high)
-
-
-def by_source(curves: Sequence[Curve]) -> dict[str, float]:
-    """Return the calibration from all other networks, for each network whose curves have holdouts."""
-    sources = dict.fromkeys(holdout.curve.source for holdout in holdouts(curves))
-    return {source: learn([curve for curve in curves if curve.source != source]) for source in sources}
-
-
-def checks(curves: Sequence[Curve], by_source: Mapping[str, float]) -> list[AccuracyCheck]:
-    """Return each holdout of each curve, predicted with the calibration from other networks (`by_source`)."""
-    return [
-        AccuracyCheck(holdout, predict(holdout.lower, holdout.ranks, by_source[holdout.curve.source]))
-        for holdout in holdouts(curves)
-        if holdout.curve.source in by_source
-    ]
-
-
-@dataclass(frozen=True)
 class PublishedCurves:
-    """The published curves, the calibration from all of them, and by network that from all other networks."""
+    """The published curves, with the calibration from them."""
 
     curves: list[Curve]  # of the reports
     others: list[Curve]  # only for calibration
-    in_general: float
-    by_source: dict[str, float]
+
+    @functools.cached_property
+    def held_out(self) -> pd.DataFrame:
+        """The points that are held out of all curves."""
+        return held_out([*self.curves, *self.others])
 
     def learned_for(self, curve: Curve) -> float:
         """Return the calibration for a curve: without the curves of its network."""
-        return self.by_source.get(curve.source, self.in_general)
+        return learn(self.held_out[self.held_out["source"].ne(curve.source)])
 
     @functools.cached_property
-    def checks(self) -> list[AccuracyCheck]:
-        """The predictions of the published curves, each with the calibration from other networks."""
-        return checks([*self.curves, *self.others], self.by_source)
+    def checks(self) -> pd.DataFrame:
+        """The points held out, checked with the calibration for their network."""
+        by_source = self.held_out.groupby("source", sort=False)
+        return pd.concat([checked(points, self.learned_for(points["lower"].iloc[0])) for _, points in by_source])
+
+
+def checked(points: pd.DataFrame, learned: float) -> pd.DataFrame:
+    """Return points of `held_out` with the ends of their interval, and whether it holds them."""
+    predicted = [predict(lower, [n], learned) for lower, n in zip(points["lower"], points["ranks"], strict=True)]
+    low, high = (np.array([getattr(each, end)[0] for each in predicted]) for end in ("low", "high"))
+    return points.assign(low=low, high=high, held=points["measured"].between(low, high))
 
 
 def published_curves(published: pd.DataFrame) -> PublishedCurves:
     """Return the published curves, and their calibration."""
-    curves, others = reading.published(published), reading.azure()
-    all_curves = [*curves, *others]
-    return PublishedCurves(curves, others, learn(all_curves), by_source(all_curves))
+    return PublishedCurves(reading.published(published), reading.azure())
 
 
 # Predictions of so few ranks are not counted: users ask for more ranks than one machine has.
 ABOVE = 8
 
 
-def accuracy_sentence(checks: Sequence[AccuracyCheck]) -> str:
+def accuracy_sentence(checks: pd.DataFrame) -> str:
     """Return how good predictions above 8 ranks were, over all published curves with such points."""
-    predictions = [(check, i) for check in checks for i in np.flatnonzero(check.holdout.ranks > ABOVE).tolist()]
-    nearest = [
-        abs(float(check.error[i]))
-        for check, i in predictions
-        if len(check.holdout.lower.ranks) == len(check.holdout.curve.ranks) - 1
-    ]
-    held, points = sum(bool(check.held[i]) for check, i in predictions), len(predictions)
-    sources = {id(check.holdout.curve): check.holdout.curve.source for check, _ in predictions}
-    networks, (low, high) = len({*sources.values()}), proportion(held, points).interval
+    above = checks[checks["ranks"].gt(ABOVE)]
+    errors = (above["predicted"] / above["measured"] - 1).abs()
+    nearest, held, points = errors[above["is_next"]].median(), int(above["held"].sum()), len(above)
+    low, high = proportion(held, points).interval
     return (
-        f"Checked on the {len(sources)} published curves with points above {ABOVE} ranks, each calibrated on "
-        f"the curves of other networks: the largest point was predicted from all below it within "
-        f"{np.median(nearest):.1%} (median), and the {LEVEL:.0%} interval held {held} of {points} points "
-        f"({held / points:.0%}; {low:.0%} to {high:.0%}, were they independent), on {networks} networks."
+        f"Checked on the {above['curve'].nunique()} published curves with points above {ABOVE} ranks, each calibrated "
+        f"on the curves of other networks: the largest point was predicted from all below it within {nearest:.1%} "
+        f"(median), and the {LEVEL:.0%} interval held {held} of {points} points ({held / points:.0%}; {low:.0%} to "
+        f"{high:.0%}, were they independent), on {above['source'].nunique()} networks."
     )
 
 
-def unknown_network_sentence(checks: Sequence[AccuracyCheck]) -> str:
+def unknown_network_sentence(checks: pd.DataFrame) -> str:
     """Return that an interval was not calibrated on the network of a user's curve, and what it held on others so."""
-    held: dict[str, list[bool]] = defaultdict(list)
-    for check in checks:
-        near = check.holdout.ranks <= 2 * check.holdout.lower.largest
-        held[check.holdout.curve.source] += check.held[near].tolist()
-    counts = {source: (sum(values), len(values)) for source, values in held.items() if values}
-    worst = min(counts, key=lambda source: counts[source][0] / counts[source][1])
-    total, points = (sum(numbers) for numbers in zip(*counts.values(), strict=True))
+    near = checks[checks["doublings"].le(1)].groupby("source", sort=False)["held"]
+    held, points = near.sum(), near.size()
+    worst = str((held / points).idxmin())
     return (
         "No public curve is known to be of this network: the interval may be too narrow. On networks that were left "
-        f"out of the calibration it held {total} of {points} points at the next doubling; {counts[worst][0]} of "
-        f"{counts[worst][1]} on the worst ({worst})."
+        f"out of the calibration it held {held.sum()} of {points.sum()} points at the next doubling; {held[worst]} of "
+        f"{points[worst]} on the worst ({worst})."
     )

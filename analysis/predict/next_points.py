@@ -39,48 +39,46 @@ def next_point(curve: Curve, targets: Sequence[int], fixed_s: float = 0.0) -> Ne
         ranks = max(ranks, int(2 * curve.ranks_per_node))
     if ranks > max(targets) or curve.nodes(ranks) > curve.max_nodes:
         return None
-    hours, batch = math.nan, curve.batch_at(np.array([float(ranks)]))[0]
-    if batch > 1 and not why_not(curve, curve.largest):
-        step_s = metrics.step_s(batch, metrics.per_rank(float(continued(curve, np.array([float(ranks)]))[0]), ranks))
+    hours, at = math.nan, np.array([float(ranks)])
+    if (batch := curve.batch_at(at)[0]) > 1 and not why_not(curve, curve.largest):
+        step_s = metrics.step_s(batch, metrics.per_rank(float(continued(curve, at)[0]), ranks))
         hours = curve.nodes(ranks) * _LAUNCHES * (fixed_s + _STEPS * step_s) / 3600
     return NextPoint(ranks, curve.nodes(ranks), hours)
 
 
-def with_nodes(command: Sequence[str], nodes: int, **more: str) -> str:
-    """Return the command of make that measured a curve, with so many nodes and more variables."""
-    return shlex.join(changed(command, {"ONLY": "", "NODES": str(nodes), **more}))
+def advice(
+    curve: Curve, targets: Sequence[int], experiment: str, typed: Sequence[str] = (), fixed_s: float = 0.0
+) -> str:
+    """Return what to measure next for a curve, with the command for it; "" if nothing can be.
 
-
-def command(curve: Curve, point: NextPoint, experiment: str, typed: Sequence[str] = ()) -> str:
-    """Return the command that measures a point; measured points are not measured again.
-
-    It is that which measured the curve, if it is known (`typed`).
+    experiment: of the kit, that measures the curve; "": none does. typed: the command that measured it, if it is known.
     """
-    if typed:
-        return with_nodes(typed, point.nodes)
-    per_node = 1 if math.isnan(curve.ranks_per_node) else min(int(curve.ranks_per_node), point.ranks)
+    if point := next_point(curve, targets, fixed_s):
+        cost = "" if math.isnan(point.node_hours) else f", about {point.node_hours:.2g} node hours"
+        ranks, variables = point.ranks, {"NODES": str(point.nodes)}
+        text = f"To measure next, {title(curve)}: {ranks} ranks ({counted(point.nodes, 'node')}{cost})."
+    elif _machine_is_full(curve):
+        ranks, nodes = int(2 * curve.largest), curve.nodes(curve.largest) * (1 if curve.obstacles else 2)
+        variables = {"NODES": str(nodes), "LAUNCHER": "ssh", "HOSTS": "..."}
+        text = f"{title(curve)}: the machine has room for {counted(int(curve.max_nodes), 'node')} like these. "
+        text += "More sizes need more hosts (docs/clusters.md):"
+    else:
+        return ""
+    words = changed([*typed] or _command(curve, ranks, experiment), {"ONLY": "", **variables})
+    return "\n    ".join([paragraph(text), *([shlex.join(words)] if experiment else [])])
+
+
+def _machine_is_full(curve: Curve) -> bool:
+    """Return whether a curve lacks nothing but a machine that holds more than its largest size."""
+    others = [obstacle for obstacle in curve.obstacles if obstacle.reason != SHARED_CORES]
+    return len(curve.ranks) > 0 and not others and curve.nodes(2 * curve.largest) > curve.max_nodes
+
+
+def _command(curve: Curve, ranks: int, experiment: str) -> list[str]:
+    """Return a command that measures a curve up to so many ranks as its points were measured."""
+    per_node = 1 if math.isnan(curve.ranks_per_node) else min(int(curve.ranks_per_node), ranks)
     batch = float(curve.batch[curve.base])
     keys = {"ranks_per_node": str(per_node)} if per_node > 1 else {}
     keys |= {"batch_per_rank": f"{batch:g}"} if batch > 1 and not curve.strong else {}
     variables = {"MODELS": curve.model, "MEASURE": curve.measure if curve.measure != "quick" else ""}
-    return shlex.join(changed(["make", experiment.replace("_", "-"), f"NODES={point.nodes}"], variables, keys))
-
-
-def full(curve: Curve, experiment: str, typed: Sequence[str] = ()) -> str:
-    """Return how to measure more sizes than the machine of a curve holds; "" if it holds more than the largest."""
-    others = [obstacle for obstacle in curve.obstacles if obstacle.reason != SHARED_CORES]
-    if others or curve.nodes(2 * curve.largest) <= curve.max_nodes:
-        return ""
-    text = f"{title(curve)}: the machine has room for {counted(int(curve.max_nodes), 'node')} like these. "
-    text += "More sizes need more hosts (docs/clusters.md):"
-    typed = [*typed] or ["make", experiment.replace("_", "-"), f"MODELS={curve.model}"]
-    nodes = curve.nodes(curve.largest) * (1 if curve.obstacles else 2)
-    return f"{paragraph(text)}\n    {with_nodes(typed, nodes, LAUNCHER='ssh', HOSTS='...')}"
-
-
-def sentence(curve: Curve, point: NextPoint, command: str) -> str:
-    """Return the point to measure next for one curve, and the command for it."""
-    cost = "" if math.isnan(point.node_hours) else f", about {point.node_hours:.2g} node hours"
-    nodes = counted(point.nodes, "node")
-    filled = paragraph(f"To measure next, {title(curve)}: {point.ranks} ranks ({nodes}{cost}).")
-    return f"{filled}\n    {command}" if command else filled
+    return changed(["make", experiment.replace("_", "-")], variables, keys)

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from analysis import labels, metrics
 from analysis.documents import Document, NumberField, about
 from analysis.predict import LEVEL, Curve, predict, why_not
-from analysis.stats import Number, exact, from_ends, unknown
+from analysis.stats import Number, exact, from_ends, significant, unknown
 from common.terminal import paragraph, text_table
 
 
@@ -65,7 +65,7 @@ def answer(whole: Curve, question: JobQuestion, learned: float, fixed_s: Number 
     curve = whole.only(whole.ranks <= question.up_to)
     targets = []
     for ranks in question.ranks:
-        why = why_not(curve, ranks)
+        why, left_out = why_not(curve, ranks), whole.images_per_s[(whole.ranks == ranks) & (ranks > question.up_to)]
         numbers = {"images_per_s": unknown(n=len(curve.ranks))}
         if not why:
             numbers = _numbers(curve, ranks, learned, question, fixed_s)
@@ -79,17 +79,11 @@ def answer(whole: Curve, question: JobQuestion, learned: float, fixed_s: Number 
                 unit=curve.unit,
                 may_saturate=curve.may_saturate,
                 nodes=curve.nodes(ranks) if math.isfinite(curve.ranks_per_node) else None,
-                measured=_left_out(whole, curve, ranks),
+                measured=float(left_out[0]) if len(left_out) else UNSET,
                 **numbers,
             )
         )
     return Answer(curve, targets, fixed_s)
-
-
-def _left_out(whole: Curve, used: Curve, ranks: float) -> float | UnsetType:
-    """Return the images/s of the point of this size if it was measured and not used."""
-    at_size = whole.ranks == ranks
-    return float(whole.images_per_s[at_size][0]) if at_size.any() and ranks not in used.ranks else UNSET
 
 
 def _numbers(
@@ -128,62 +122,52 @@ def report(answers: Sequence[Answer], accuracy: str) -> str:
     """Return a table of the predictions, why others are missing, and how good such predictions were."""
     predictions = table(answers) if any(target.supported for answer in answers for target in answer.targets) else ""
     notes = [(_how_to_read(answers) if predictions else "") + accuracy, *_saturating(answers), *_fixed_costs(answers)]
-    parts = [*filter(None, [predictions]), *_missing(answers)]
-    return "\n\n".join([*parts, *map(paragraph, notes)])
+    return "\n\n".join([*filter(None, [predictions]), *map(paragraph, [*_missing(answers), *notes])])
 
 
 def table(answers: Sequence[Answer]) -> str:
     """Return the predictions, one line a curve and target."""
-    rows = [_row(target) for answer in answers for target in answer.targets if target.supported]
-    headers = [header for header in rows[0] if any(row[header] for row in rows)]
     units = {answer.curve.unit for answer in answers}
     rate = units.pop() if len(units) == 1 and units != {"1/s"} else "rate"
-    return text_table([{rate if header == "images/s" else header: row[header] for header in headers} for row in rows])
+    rows = [_row(target, rate) for answer in answers for target in answer.targets if target.supported]
+    headers = [header for header in rows[0] if any(row[header] for row in rows)]
+    return text_table([{header: row[header] for header in headers} for row in rows])
 
 
-def _row(target: PredictedTarget) -> dict[str, str]:
-    measured, (factor, unit) = "", (1.0, " s")
+def _row(target: PredictedTarget, rate: str) -> dict[str, str]:
+    measured, (factor, unit) = "", (1.0, "s")
     if target.measured is not UNSET:
         inside = "inside" if target.images_per_s.contains(target.measured) else "outside"
-        measured = f"{_plain(target.measured, '.4g')}\n({inside})"
+        measured = f"{significant(target.measured)}\n({inside})"
     if target.wall_s and target.wall_s.value >= 7200:
-        factor, unit = 1 / 3600, " h"
+        factor, unit = 1 / 3600, "h"
     return {
         "model": target.model,
         "curve": target.curve,
         "ranks": f"{target.ranks}",
-        "images/s": _ends(target.images_per_s, ".4g"),
+        rate: _cell(target.images_per_s, ".4g"),
         "measured": measured,
-        "speedup": _ends(target.speedup, ".3g"),
-        "efficiency": _ends(target.efficiency, ".2f"),
-        "wall time": _ends(target.wall_s and target.wall_s.scaled(factor), ".3g", unit),
-        "cost": _ends(target.cost, ".3g"),
+        "speedup": _cell(target.speedup, ".3g"),
+        "efficiency": _cell(target.efficiency, ".2f"),
+        "wall time": _cell(target.wall_s and target.wall_s.scaled(factor), ".3g", unit),
+        "cost": _cell(target.cost, ".3g"),
     }
 
 
-def _ends(number: Number | UnsetType, form: str, unit: str = "") -> str:
-    if not number:
-        return ""
-    value, low, high = (_plain(x, form) for x in (number.value, number.low, number.high))
-    return f"{value}{unit}\n({low} to {high})"
-
-
-def _plain(number: float, form: str) -> str:
-    """Return a number without an exponent: from 1000 on without decimals."""
-    return f"{number:{form}}" if number < 1000 else f"{number:,.0f}"
+def _cell(number: Number | UnsetType, form: str, unit: str = "") -> str:
+    return number.text(form, unit).replace(" (", "\n(") if number else ""
 
 
 def _missing(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield why predictions are missing: one paragraph a reason, with the curves that it holds for."""
-    reasons: dict[tuple[str, tuple[int, ...]], list[str]] = defaultdict(list)
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     for answer in answers:
         for why in dict.fromkeys(target.why for target in answer.targets if target.why):
-            ranks = tuple(target.ranks for target in answer.targets if target.why == why)
+            ranks = ", ".join(str(target.ranks) for target in answer.targets if target.why == why)
             reasons[why, ranks].append(title(answer.curve))
     for (why, ranks), curves in reasons.items():
         more = f"; and {len(curves) - _MAX_CURVES} more" if len(curves) > _MAX_CURVES else ""
-        to = ", ".join(map(str, ranks))
-        yield paragraph(f"Not predicted to {to}: {why}. {'; '.join(curves[:_MAX_CURVES])}{more}.")
+        yield f"Not predicted to {ranks}: {why}. {'; '.join(curves[:_MAX_CURVES])}{more}."
 
 
 def title(curve: Curve) -> str:
@@ -224,13 +208,11 @@ def _fixed_costs(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield the fixed cost in the wall times, and why a cost is missing: one line for the curves that share it."""
     curves: dict[str, list[str]] = defaultdict(list)
     for answer in answers:
-        if not any(target.wall_s for target in answer.targets):
-            continue
-        note = "without the fixed cost of a job, which these points do not show"
-        if answer.fixed_s is not None:
-            note = f"with a fixed cost of {max(answer.fixed_s.value, 0.0):.3g} s a job (make explain)"
-        if answer.targets[-1].nodes is None:
-            note += "; no cost: ranks_per_node is not known"
-        curves[note].append(title(answer.curve))
+        if any(target.wall_s for target in answer.targets):
+            note = "without the fixed cost of a job, which these points do not show"
+            if answer.fixed_s is not None:
+                note = f"with a fixed cost of {max(answer.fixed_s.value, 0.0):.3g} s a job (make explain)"
+            no_cost = "; no cost: ranks_per_node is not known" if answer.targets[-1].nodes is None else ""
+            curves[note + no_cost].append(title(answer.curve))
     for note, titles in curves.items():
         yield f"Wall time of {'; '.join(titles)}: {note}."

@@ -1,10 +1,8 @@
-import math
 from dataclasses import replace
 
 import pytest
 
 from analysis.predict import SHARED_CORES, Obstacle, next_points
-from analysis.predict.next_points import NextPoint
 from tests.helpers.scaling_curves import curve, logarithmic
 
 
@@ -32,25 +30,28 @@ def test_what_a_point_costs_worked_by_hand():
     assert point.node_hours == pytest.approx(2 * 6 * 170 / 3600)
 
 
+def advice(measured, experiment="weak_scaling", typed=(), to=64):
+    return " ".join(next_points.advice(measured, (to,), experiment, typed).split())
+
+
 def test_the_command_measures_the_point_as_the_others_were_measured():
-    point = NextPoint(32, 8, math.nan)
     measured = curve(logarithmic, ranks_per_node=4.0, batch=[32.0] * 5)
-    expected = "make weak-scaling NODES=8 MODELS=resnet50 MEASURE=report 'ARGS=ranks_per_node=4 batch_per_rank=32'"
-    assert next_points.command(measured, point, "weak_scaling") == expected
+    expected = "make weak-scaling MODELS=resnet50 MEASURE=report 'ARGS=ranks_per_node=4 batch_per_rank=32' NODES=8"
+    assert advice(measured).endswith(expected)
     unnamed = replace(curve(logarithmic), model="", measure="quick")
-    assert next_points.command(unnamed, NextPoint(16, 4, 1.0), "strong_scaling") == "make strong-scaling NODES=4"
+    assert advice(unnamed, "strong_scaling").endswith("make strong-scaling NODES=32")
     typed = ["make", "scaling", "COMMAND=mpirun -np {ranks} ./solver", "NODES=2", "FORCE=1", "RATE=x: {rate}"]
-    expected = "make scaling 'COMMAND=mpirun -np {ranks} ./solver' 'RATE=x: {rate}' NODES=8"
-    assert next_points.command(curve(logarithmic), point, "scaling", typed) == expected
+    expected = "make scaling 'COMMAND=mpirun -np {ranks} ./solver' 'RATE=x: {rate}' NODES=32"
+    assert advice(curve(logarithmic), "scaling", typed).endswith(expected)
+    assert advice(measured, "").endswith("32 ranks (8 nodes, about 1.8 node hours).")  # that the kit cannot measure
 
 
 def test_a_machine_without_room_for_more_is_said_to_need_hosts():
-    measured = curve(logarithmic, (1, 2, 4), max_nodes=8.0)
-    assert next_points.full(measured, "weak_scaling") == ""  # there is room for 8
+    measured = curve(logarithmic, (1, 2, 4), max_nodes=8.0, measure="quick")
+    assert advice(measured, to=4) == ""  # there is room for 8
     full = replace(measured, max_nodes=4.0)
     elsewhere = "need more hosts (docs/clusters.md): make weak-scaling MODELS=resnet50 NODES=8 LAUNCHER=ssh HOSTS=..."
-    assert " ".join(next_points.full(full, "weak_scaling").split()).endswith(elsewhere)
+    assert advice(full).endswith(elsewhere)
     crowded = replace(full, obstacles=(Obstacle(SHARED_CORES, (4,)),), max_nodes=2.0)
-    assert next_points.full(crowded, "weak_scaling").endswith("resnet50 NODES=4 LAUNCHER=ssh HOSTS=...")
-    disturbed = replace(full, obstacles=(Obstacle("the control without allreduce is off"),))
-    assert next_points.full(disturbed, "weak_scaling") == ""
+    assert advice(crowded).endswith("resnet50 NODES=4 LAUNCHER=ssh HOSTS=...")
+    assert advice(replace(full, obstacles=(Obstacle("the control without allreduce is off"),))) == ""

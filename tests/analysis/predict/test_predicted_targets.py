@@ -88,7 +88,7 @@ def test_points_beyond_the_limit_check_the_prediction():
 def test_the_report_has_what_is_predicted_and_why_the_rest_is_not():
     result = answer((32, 512))
     lines = predicted_targets.report([result], "Checked on paper.")
-    assert "3,200" in lines
+    assert "3200" in lines
     assert "Not predicted to 512: 5 doublings beyond 16 ranks, at most 4 can be carried. resnet50." in lines
     assert "over the fewest ranks of the curve, 1. Checked on paper." in " ".join(lines.split())
     assert (result.targets[1].supported, result.targets[1].speedup) == (False, UNSET)
