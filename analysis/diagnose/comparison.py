@@ -4,8 +4,8 @@ Launches of one repeat belong together: a difference is taken within a repeat, s
 """
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import pandas as pd
@@ -15,7 +15,7 @@ from analysis.diagnose.diagnosis_text import NAMES, milliseconds, page
 from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import PARTS, PairedStep, PartName, Split
 from analysis.documents import Document, NumberField, about, filled
-from analysis.stats import Number, repeats
+from analysis.stats import Number
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import is_above
 from common.terminal import text_table
@@ -68,58 +68,47 @@ def comparisons(curves: Sequence[tuple[CurveTimes, Sequence[Split]]]) -> list[Co
     in_order = {key: sorted(arms, key=lambda arm: (not arm[0].is_base, arm[0].arm)) for key, arms in groups.items()}
     result = []
     for (_, _, nodes), (base, *others) in in_order.items():
-        pairs = [(arm, _pairs(base[1], arm[1])) for arm in others if base[0].is_base]
-        compared = [(arm, _difference(arm[0].arm, steps)) for arm, steps in pairs if steps]
+        longer = [(arm, _longer_steps(base[1], arm[1])) for arm in others if base[0].is_base]
+        compared = [(arm, _difference(arm[0].arm, replace(arm[1], launches=[steps]))) for arm, steps in longer if steps]
         if compared:
             arms = [base, *(arm for arm, _ in compared)]
             result.append(ComparedArms(nodes, arms, [difference for _, difference in compared]))
     return result
 
 
-def _pairs(base: Split, split: Split) -> list[tuple[PairedStep, PairedStep]]:
-    """Return the steps of the base and of an arm in each repeat that has both."""
-    by_repeat = {step.repeat: step for steps in base.launches for step in steps}
-    steps = [step for steps in split.launches for step in steps if step.repeat in by_repeat]
-    return [(by_repeat[step.repeat], step) for step in steps]
+def _longer_steps(base: Split, split: Split) -> list[PairedStep]:
+    """Return by how much the step of an arm and its parts are longer than the base's, in each repeat that has both.
 
-
-def _difference(arm: str, pairs: Sequence[tuple[PairedStep, PairedStep]]) -> ArmDifference:
-    """Return how the steps of an arm differ from those of the base. pairs: steps of the base and of this arm."""
-
-    def difference(number: Callable[[PairedStep], float]) -> Number:
-        return repeats.arithmetic_mean(repeats.singles([number(step) - number(base) for base, step in pairs]))
-
-    numbers = _numbers(pairs)
-    whole = difference(lambda step: step.measured_s)
-    parts = {part: difference(number) for part, number in numbers.items()}
-    differs, reasons = is_above(whole) or is_above(whole.scaled(-1)), list[PartName]()
-    if differs:
-        sign = 1 if is_above(whole) else -1
-        largest, *others = sorted(parts, key=lambda part: -sign * parts[part].value)
-
-        def smaller(part: PartName) -> bool:
-            return is_above(difference(lambda step: sign * (numbers[largest](step) - numbers[part](step))))
-
-        rivals = [largest, *(part for part in others if not smaller(part))]
-        reasons = rivals if any(is_above(parts[part].scaled(sign)) for part in rivals) else []
-    return ArmDifference(arm=arm, longer_s=whole, parts_longer_s=parts, differs=differs, reasons=reasons)
-
-
-def _numbers(pairs: Sequence[tuple[PairedStep, PairedStep]]) -> dict[PartName, Callable[[PairedStep], float]]:
-    """Return the seconds of each part in which steps can differ; a part that an arm does not have takes no time.
-
-    If only one of both arms separates slower computing, waiting and exchange, they are merged.
+    A part that an arm does not have takes no time. If only one of both arms separates slower computing, waiting and
+    exchange, they are merged.
     """
-    steps = [step for pair in pairs for step in pair]
-    present = {part for step in steps for part in step.parts_s}
-    if any("slower_or_exchange" in step.parts_s for step in steps):
-        present = (present - {*_MERGED}) | {"slower_or_exchange"}
+    by_repeat = {step.repeat: step for steps in base.launches for step in steps}
+    pairs = [(by_repeat[step.repeat], step) for steps in split.launches for step in steps if step.repeat in by_repeat]
+    present = {part for pair in pairs for step in pair for part in step.parts_s}
+    merges = "slower_or_exchange" in present
+    parts = present - {*_MERGED} | {"slower_or_exchange"} if merges else present
 
-    def number(part: PartName) -> Callable[[PairedStep], float]:
-        parts = _MERGED if part == "slower_or_exchange" else (part,)
-        return lambda step: sum(step.parts_s.get(name, 0.0) for name in parts)
+    def seconds(step: PairedStep, part: PartName) -> float:
+        return sum(step.parts_s.get(name, 0.0) for name in (_MERGED if merges and part in _MERGED else (part,)))
 
-    return {part: number(part) for part in PARTS if part in present}
+    return [
+        PairedStep(step.measured_s - first.measured_s, 0.0, 0.0,
+             {part: seconds(step, part) - seconds(first, part) for part in PARTS if part in parts}, repeat=step.repeat)
+        for first, step in pairs
+    ]  # fmt: skip
+
+
+def _difference(arm: str, longer: Split) -> ArmDifference:
+    """Return how the steps of an arm differ from those of the base. longer: its steps less those of the base."""
+    whole, parts = longer.measured, {part: longer.part(part) for part in longer.parts}
+    sign = -1 if is_above(whole.scaled(-1)) else 1
+    differs, reasons = is_above(whole.scaled(sign)), list[PartName]()
+    if differs:
+        largest, *others = sorted(parts, key=lambda part: -sign * parts[part].value)
+        rivals = [part for part in others if not is_above(longer.difference(largest, part).scaled(sign))]
+        reasons = [largest, *rivals]
+        reasons = reasons if any(is_above(parts[part].scaled(sign)) for part in reasons) else []
+    return ArmDifference(arm=arm, longer_s=whole, parts_longer_s=parts, differs=differs, reasons=reasons)
 
 
 def answer(comparison: ComparedArms) -> ArmComparison:

@@ -168,20 +168,14 @@ def _curve(points: pd.DataFrame, label: str, records: Mapping[str, RunRecord]) -
     in_rounds = bool(runs[0].config.get("rounds"))
     launches = [launch_of_rounds(run) for run in runs] if in_rounds else [launch_of_repeats(runs)]
     repeats = len(launches) if in_rounds else len(launches[0].paired_windows)
-    curve = CurveTimes(
+    has_arms = not in_rounds and bool(first["arm"])
+    return CurveTimes(
         str(first["model"]), label, str(first["machine"]), in_rounds, launches, [*records],
         command=_command([*records][-1], runs[-1]), launch_s=math.fsum(run.job_s for run in runs) / max(1, repeats),
-        flat=first["gradients"] in ("", "flat"),
+        arm=str(first["arm"]) if has_arms else "", is_base=has_arms and bool(points["role"].eq("base").any()),
+        arms=str(first["arms"]) if has_arms else "", flat=first["gradients"] in ("", "flat"),
+        servers=", ".join(labels.server_cores(points)) if has_arms else "",
     )  # fmt: skip
-    if in_rounds or not first["arm"]:
-        return curve
-    return replace(
-        curve,
-        arm=str(first["arm"]),
-        is_base=bool(points["role"].eq("base").any()),
-        arms=str(first["arms"]),
-        servers=", ".join(labels.server_cores(points)),
-    )
 
 
 def _command(path: str, run: RunRecord) -> list[str]:
