@@ -94,7 +94,7 @@ def test_the_diagnosis_of_the_golden_records_advises_each_command_of_its_list():
 def test_advice_runs_here_and_on_the_machine_of_the_records():
     """With DRY_RUN; and planned for two cores, with CPU quotas only where the records are of emulated nodes."""
     advised = {command: measures(shlex.split(command)) for command in sorted({*printed(), *diagnosed()})}
-    # Others measure nothing, or on the user's hosts: ...
+    # Others measure nothing, or on the user's hosts (tests/end_to_end/test_clusters.py).
     planned = {command: words for command, words in advised.items() if words and not command.endswith("HOSTS=")}
     assert len(planned) >= 5
     for command, overrides in planned.items():

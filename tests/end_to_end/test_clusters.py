@@ -1,5 +1,6 @@
 """The kit on simulated hosts, over ssh and under Slurm: commands as a user types them, and the records they write."""
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import ROOT, mpi, shell
-from tests.helpers.kit import LAUNCH, QUICK, records, wait_for
+from tests.helpers import GOLDEN, ROOT, mpi, shell
+from tests.helpers.kit import LAUNCH, QUICK, needs_setup, records, wait_for
 from tests.helpers.patched_ranks import SLEEPING, patch_ranks, rounds
 
 pytestmark = pytest.mark.end_to_end
@@ -48,6 +49,19 @@ def test_over_ssh_ranks_meet_by_mpi_and_a_timeline_joins_their_clocks(cluster, r
     assert second.error_s > 0
     assert abs(second.ahead_s) <= second.error_s + 1e-6
     assert {"horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"} == record.attachments.keys()
+
+
+@needs_setup
+def test_advice_for_more_hosts_runs_on_them(cluster, results):
+    """What `predict` advises over the golden records, with as many hosts as nodes."""
+    texts = [path.read_text() for path in (GOLDEN / "printed").rglob("predict.*.txt")]
+    advised = {line.strip() for text in texts for line in text.splitlines() if line.endswith(" HOSTS=...")}
+    assert len(advised) == 2
+    for command in advised:
+        words = shlex.split(command.replace("...", ",".join(cluster.hosts)))
+        done = cluster.on("n0", *words, f"RESULTS={results}", "DRY_RUN=1")
+        assert done.returncode == 0, f"{command}\n{done.stdout}"
+        assert "n1" in done.stdout
 
 
 def test_hosts_that_cannot_be_used_are_named_before_anything_starts(cluster, results):
