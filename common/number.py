@@ -28,7 +28,7 @@ class Number:
     the value, and `degrees` of freedom: of a mean whose interval is Student's t, else NaN. `another`: the ends of the
     range in which another launch is expected at a level; None if launches do not show it. `scatter`: the standard
     deviation of single rounds, as a fraction; `rounds_share`: of the variance of the value, the part of rounds, not of
-    launches.
+    launches. `no_interval`: why there is none although the values are enough, for a user.
     """
 
     value: float
@@ -41,6 +41,7 @@ class Number:
     another: Callable[[float], Ends] | None = None
     scatter: float = math.nan
     rounds_share: float = 1.0
+    no_interval: str = ""
 
     @cached_property
     def interval(self) -> Ends:

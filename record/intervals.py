@@ -21,14 +21,14 @@ from common.number import NO_ENDS, Ends, Number, Variation
 
 MIN_VALUES = 6  # fewer values have no interval
 _MOST_PAIRED = 1000  # values, of whose pairs the estimate is made; the median of more is as good
-# Of the interval of one launch: its rounds show neither slow wandering nor uncounted neighbours well enough.
-_WIDER = 1.2
-_MOST_ALIKE = 0.5  # the correlation of neighbouring rounds beyond which the interval reaches to the outermost ones
+# So many rounds of one launch count as one: they do not show how slowly they wander.
+_ROUNDS_AS_ONE = 3
+DRIFTS = "the rounds of its one launch drift too much; measure more launches (REPEATS=3)"
 _FAR = 6.0  # times the median distance: a value further from the others counts as one at that distance
 _EFFICIENCY = 0.95  # of the estimate, relative to the mean of normal values; less if both rates scatter together
 _LAUNCHES_DIFFER = 0.06  # the median of the prior of the standard deviation between launches, as a fraction
 _GRID = 200  # standard deviations between launches, of equal probability beforehand
-_SPLIT_FRACTION = 0.8  # of the variance, which a split must explain so that values form two groups
+_SPLIT_FRACTION = 0.78  # of the variance, which a split must explain so that values form two groups
 _MIN_SPLIT = 24  # values
 _LARGEST_EXPONENT = 700.0  # of a double: few launches have ends beyond it at high levels
 
@@ -130,8 +130,11 @@ def _interval(launches: Sequence[_Launch], scale: Callable[[float], float], sing
 
     variation: Variation = "between launches" if single or len(launches) > 1 else "between rounds"
     scatter = _scatter(launches)
-    if n < MIN_VALUES:
-        return Number(back(centre), lambda _: NO_ENDS, n, scatter=scatter)
+    why = (
+        DRIFTS if len(launches) == 1 and not single and n >= MIN_VALUES and dependence(launches[0].rounds) >= n else ""
+    )
+    if n < MIN_VALUES or why:
+        return Number(back(centre), lambda _: NO_ENDS, n, scatter=scatter, no_interval=why)
     square = scatter**2 / _EFFICIENCY
     if len(launches) == 1:
         low, high = _of_rounds(centre, launches[0].rounds, square, single)
@@ -167,21 +170,22 @@ def _of_rounds(
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
     """Return the ends, by level, of the interval of the rounds of one launch. square: the variance of a round.
 
-    Student's t, for as many values as independent ones would tell as much if neighbours are alike, and within the
-    outermost values where these suffice. It is _WIDER, and reaches to these if neighbours are much alike, unless the
-    rounds are `single` launches. If the values form two groups, one of which is disturbed, it is not known which one:
-    the interval reaches over those of both.
+    Student's t, for as many values as independent ones would tell as much: fewer if neighbours are alike, and a third
+    of these unless the rounds are `single` launches. At most as far as the outermost values where these suffice, of
+    rounds three times as far. If the values form two groups, one of which is disturbed, it is not known which one: the
+    interval reaches over those of both.
     """
-    wider, alike = (1.0, False) if single else (_WIDER, _correlations(rounds, 1)[0] > _MOST_ALIKE)
-    parts = [(centre, square, len(rounds) / dependence(rounds), rounds)]
+    as_one = 1 if single else _ROUNDS_AS_ONE
+    parts = [(centre, square, len(rounds) / dependence(rounds) / as_one, rounds)]
     for group in two_groups(rounds) or ():
-        parts.append((_centre(group), _scatter([_Launch(0.0, group)]) ** 2 / _EFFICIENCY, len(group), group))
+        parts.append((_centre(group), _scatter([_Launch(0.0, group)]) ** 2 / _EFFICIENCY, len(group) / as_one, group))
 
     def half(level: float, square: float, independent: float, values: Sequence[float], sign: int) -> float:
         outermost = max(sign * (value - _centre(values)) for value in values)
-        within = outermost if level <= 1 - 2.0 ** (1 - len(values)) else math.inf  # as often they hold the median
-        students = wider * student_quantile(level, max(1.0, independent - 1)) * math.sqrt(square / independent)
-        return outermost if alike else min(within, students)
+        within = (
+            as_one * outermost if level <= 1 - 2.0 ** (1 - len(values)) else math.inf
+        )  # so often they hold the median
+        return min(within, student_quantile(level, max(1.0, independent - 1)) * math.sqrt(square / independent))
 
     def low(level: float) -> float:
         return min(part[0] - half(level, *part[1:], -1) for part in parts)
@@ -267,7 +271,7 @@ def _correlations(values: Sequence[float], lags: int) -> list[float]:
 def two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | None:
     """Return the values below and above a gap that parts them, each in their order; None if they form one group.
 
-    They form two if the best split, with at least a quarter of the values on either side, explains more than
+    They form two if the best split has at least a quarter of the values on either side, and explains more than
     _SPLIT_FRACTION of their variance (Otsu 1979, doi 10.1109/TSMC.1979.4310076). For many normal values it explains
     0.64, of uniform ones 0.75. Fewer than _MIN_SPLIT values are never split: by chance they often look like two.
     """
@@ -280,8 +284,8 @@ def two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | Non
     for count, value in enumerate(ordered[:-1], 1):
         below += value - mean
         between = below**2 * n / (count * (n - count))
-        if between > best and value < ordered[count] and min(count, n - count) >= n / 4:
+        if between > best and value < ordered[count]:
             best, at = between, count
-    if at == 0:
+    if min(at, n - at) < n / 4:
         return None
     return [v for v in values if v < ordered[at]], [v for v in values if v >= ordered[at]]

@@ -176,14 +176,19 @@ def covered(runs: list[ComparedLaunch], drift: Finding) -> Finding:
 
 
 @rule(EXPERIMENT_RULES)
-def few_rounds(runs: list[ComparedLaunch]) -> Iterator[Finding]:
-    """Report a curve whose launches together have so few rounds that no interval can be given."""
+def no_interval(runs: list[ComparedLaunch]) -> Iterator[Finding]:
+    """Report a curve without an interval: it has too few rounds in all launches, or those of its one launch drift."""
     for launches in _curves_in_rounds(runs):
         count = sum(min((speedup.n for speedup in run.speedups.values()), default=0) for run in launches)
+        why = next((why for speedup in launches[0].speedups.values() if (why := speedup.no_interval)), "")
         if 0 < count < MIN_VALUES:
-            meaning = "No interval, and so no difference: give the curve a larger measure.budget_s."
             stated, follows = f"{count} rounds", f"{MIN_VALUES} or more"
-            yield finding(launches[-1].path, _grade(launches[:1]), stated, follows, None, meaning)
+            meaning = "No interval, and so no difference: give the curve a larger measure.budget_s."
+        elif why and len(launches) == 1:
+            stated, follows, meaning = f"{count} rounds of one launch", "several launches", f"No interval: {why}."
+        else:
+            continue
+        yield finding(launches[-1].path, _grade(launches[:1]), stated, follows, None, meaning)
 
 
 @rule(EXPERIMENT_RULES)

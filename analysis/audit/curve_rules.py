@@ -99,7 +99,7 @@ def _ideal(row: Row, stated: pd.DataFrame) -> float:
 
 
 def _alleged(numbers: list[Number], row: Row, bounds: Bounds) -> list[bool]:
-    """Return whether each number of a curve is outside the bounds; `few_rounds` names curves of too few rounds."""
+    """Return whether each number of a curve is outside the bounds; `no_interval` names those in rounds without one."""
     return [
         is_outside and (number.has_interval or not measured_in_rounds(row))
         for number, is_outside in zip(numbers, outside(numbers, bounds), strict=True)

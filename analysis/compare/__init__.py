@@ -69,7 +69,7 @@ def compared(
     judged = leaning(ratio, allowed) if allowed and ratio.has_interval and not why_not else None
     if judged and allowed == EQUAL and judged.outcome != "outside":  # an equality is not shown
         judged = Verdict("undecided", "across a bound", p=1.0)
-    missing = "no interval" if allowed and not ratio.has_interval and not why_not else ""
+    missing = ": ".join(filter(None, ("no interval", ratio.no_interval))) if allowed and not ratio.has_interval else ""
     return Comparison(
         **about,
         reference=reference,
@@ -101,4 +101,5 @@ def over(measured: Number, reference: Number) -> Number:
         low, high = measured.ends(level)
         return low / reference.high, high / reference.low
 
-    return Number(measured.value / reference.value, ends, measured.n, measured.variation)
+    value = measured.value / reference.value
+    return Number(value, ends, measured.n, measured.variation, no_interval=measured.no_interval)

@@ -189,6 +189,8 @@ def sentences(curve: CurveTimes, split: Split, loss: LargestLoss, slowest: LateR
         yield f"On {nodes} {_lost(split)}"
         if split.part(loss.candidates[0]).value > 0:
             yield " ".join(_undecided(curve, split, loss))
+    if split.efficiency.no_interval:
+        yield f"The efficiency has no interval: {split.efficiency.no_interval}."
     yield from _negative(split)
     for part in loss.above_zero:
         yield from _advice(curve, split, part, slowest)
@@ -204,7 +206,8 @@ def _lost(split: Split) -> str:
     """Return whether time is lost at all, by the efficiency."""
     efficiency, text = split.efficiency, split.efficiency.text(_FORM)
     if not efficiency.has_interval:
-        return f"it is not known whether time is lost: efficiency {text}, from too few rounds or repeats."
+        why = "" if efficiency.no_interval else ", from too few rounds or repeats"
+        return f"it is not known whether time is lost: efficiency {text}{why}."
     if efficiency.high < 1:
         return f"a loss is certain: efficiency {text}."
     most = 100 * max(0.0, 1 - efficiency.low)

@@ -180,7 +180,7 @@ def answer(local: pd.DataFrame) -> list[SummaryPoint] | list[AllreducePoint]:
             **{name: point.first[name] for name in _OF_RUN},
             **{name: getattr(point, name) for name in ("series", "rounds", "launches")},
             design="rounds" if point.rounds else "launches",
-            note=_remarks(point.runs),
+            note=_remarks(point),
             unit=labels.rate_unit(point.runs),
             **point.numbers,  # type: ignore[arg-type]
         )
@@ -198,13 +198,15 @@ def _number(value: float, unknown: str) -> str:
     return unknown if pd.isna(value) else f"{value:g}"
 
 
-def _remarks(runs: pd.DataFrame) -> str:
+def _remarks(point: SummarizedPoint) -> str:
+    runs = point.runs
     remarks = ["without Horovod"] if (runs["backend"] == "none").any() else []
     remarks += ["without allreduce"] if not remarks and not runs["allreduce"].all() else []
     remarks += ["not synchronous SGD"] if runs["backend"].isin(recorded_config.ASYNCHRONOUS).any() else []
     remarks += labels.server_cores(runs)
     remarks += ["shared cores: not valid as a scaling result"] if runs["cores_shared"].any() else []
-    return "; ".join(remarks)
+    reasons = dict.fromkeys(number.no_interval for number in point.numbers.values())
+    return "; ".join([*remarks, *(f"no interval: {why}" for why in reasons if why)])
 
 
 def rows(local: pd.DataFrame) -> pd.DataFrame:
@@ -245,7 +247,7 @@ def _row(point: SummarizedPoint, among: pd.DataFrame) -> dict[str, object]:
         row[f"speedup, efficiency\nby {by} time"] = ", ".join(filter(None, both))
     row["over the\nbase"] = numbers[_OVER_BASE].text(".3f") if _OVER_BASE in numbers else ""
     row |= {header: numbers[name].text() if name in numbers else "" for name, header in _FINAL.items()}
-    return row | {"note": _remarks(point.runs)}
+    return row | {"note": _remarks(point)}
 
 
 def sentences(local: pd.DataFrame) -> list[str]:
@@ -303,6 +305,7 @@ def speedup_rows(local: pd.DataFrame) -> pd.DataFrame:
                 "speedup": speedup.text(".2f"),
                 "efficiency": f"{point.numbers['efficiency_throughput'].value:.2f}",
                 "without\nallreduce": f"{control[0].numbers['speedup_throughput'].value:.2f}" if control else "",
+                "note": speedup.no_interval and f"no interval: {speedup.no_interval}",
             }
         )
     return pd.DataFrame(rows).replace("", None).dropna(axis=1, how="all").fillna("")

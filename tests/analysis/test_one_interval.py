@@ -4,25 +4,33 @@ import json
 
 import pytest
 
-from record import rounds
+from record import intervals, rounds
 from tests.helpers.kit import analyse
+from tests.helpers.launched_curves import add, curve
 from tests.helpers.run_records import make_rounds, save
+from train.launch import curve_table
 from train.launch.plan import launch_results
+from train.launch.plan.launch_results import CurveState
+from train.launch.plan.planned_runs import Run
 
-# Ratios of two nodes over one in six rounds of each launch: one model's launches differ by far more than the other's.
+# Ratios of two nodes over one in six rounds of each launch. Those of one model are beyond the ideal, which the audit
+# names, and those of its launches are apart.
 RATIOS = {
     "resnet50": ([1.50, 1.53, 1.51, 1.54, 1.55, 1.52], [1.52, 1.54, 1.56, 1.53, 1.51, 1.55]),
-    "vgg16": ([1.20, 1.23, 1.21, 1.24, 1.25, 1.22], [1.40, 1.43, 1.41, 1.44, 1.45, 1.42]),
+    "vgg16": ([4.20, 4.23, 4.21, 4.24, 4.25, 4.22], [4.40, 4.43, 4.41, 4.44, 4.45, 4.42]),
 }
+DRIFTING = [1.5 + 0.01 * number for number in range(24)]
 PER_DOUBLING = "efficiency_throughput_per_doubling"
 
 
 @pytest.fixture
-def results(tmp_path):
+def results(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # `reference` writes a file there
     for model, of_launches in RATIOS.items():
         for repeat, ratios in enumerate(of_launches):
-            save(make_rounds([(1.0, 2 / ratio, 1.0) for ratio in ratios], repeat=repeat, model=model), tmp_path)
-    return tmp_path
+            run = make_rounds([(1.0, 2 / ratio, 1.0) for ratio in ratios], repeat=repeat, model=model)
+            save(run, tmp_path / "results")
+    return tmp_path / "results"
 
 
 @pytest.mark.slow
@@ -30,22 +38,50 @@ def results(tmp_path):
 def test_all_commands_show_the_interval_of_the_launcher(results, model):
     curves = map(launch_results.curve_records, results.glob("weak_scaling/*rounds/*"))
     (records,) = [curve for curve in curves if curve[0].config["model"]["name"] == model]
-    by_arm = rounds.speedups(records)
-    live = next(interval for name, interval in by_arm.items() if not name.endswith("without-allreduce"))
+    (live,) = rounds.point_speedups(records).values()
     expected = pytest.approx([live.value / 2, live.low / 2, live.high / 2])
 
     def document(*arguments: str):
-        return json.loads(analyse(*arguments))
+        return json.loads(analyse(*arguments, "--format", "json"))
 
     def ends(number: dict) -> list[float]:
         return [number[name] for name in ("value", "low", "high")]
 
-    options = ("--results", str(results), "--format", "json")
-    rows = document("summary", "weak_scaling", *options)
+    rows = document("summary", "weak_scaling")
     (point,) = [row for row in rows if (row["model"], row["nodes"], row["arm"]) == (model, 2, "")]
     assert ends(point["efficiency_throughput"]) == expected
-    (curve,) = [curve for curve in document("diagnose", "weak_scaling", *options)["curves"] if curve["model"] == model]
-    assert ends(curve["points"][-1]["efficiency_throughput"]) == expected
-    compared = json.loads(analyse("compare", *options))["comparisons"]
-    (number,) = [row for row in compared if (row["model"], row["quantity"]) == (model, PER_DOUBLING)]
+    (split,) = [curve for curve in document("diagnose", "weak_scaling")["curves"] if curve["model"] == model]
+    assert ends(split["points"][-1]["efficiency_throughput"]) == expected
+    (number,) = [row for row in document("compare")["comparisons"]
+                 if (row["model"], row["quantity"]) == (model, PER_DOUBLING)]  # fmt: skip
     assert ends(number["measured"]) == expected
+    analyse("reference", "here")
+    points = json.loads((results.parent / "references/here.json").read_text())["points"]
+    (kept,) = [p for p in points if (p["model"], p["quantity"], p["point"]) == (model, "speedup", "2 nodes")]
+    assert [end / 2 for end in ends(kept)] == expected
+    findings = [finding for finding in document("audit", "results")["findings"] if model in finding["place"]]
+    texts = {finding["rule"]: finding["stated"] + finding["meaning"] for finding in findings}
+    assert (f"Efficiency {live.over(2)}: " in texts.get("beyond_ideal", "")) == (live.value > 2)
+    one = next(iter(rounds.point_speedups(records[:1]).values()))
+    assert (f": {one.value:.3g}x in one launch" in texts.get("launches_apart", "")) == (model == "vgg16")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    ["summary weak_scaling", "summary weak_scaling --brief", "diagnose weak_scaling", "compare", "audit results"],
+)
+def test_a_launch_that_drifts_has_no_interval_and_the_command_says_why(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    save(make_rounds([(1.0, 2 / ratio, 1.0) for ratio in DRIFTING]), tmp_path / "results")
+    assert f"o interval: {intervals.DRIFTS}" in " ".join(analyse(*command.split()).split())
+
+
+def test_the_launcher_says_why_a_launch_that_drifts_has_no_interval(tmp_path):
+    point = curve(tmp_path)
+    records = [add(point, 0, DRIFTING)]
+    assert intervals.DRIFTS in launch_results.shortfall(Run(point, 0), records).reasons
+    assert curve_table.table([CurveState(point, records, 1)]).caption.endswith(
+        f"\ntiny: no interval: {intervals.DRIFTS}"
+    )
+    assert intervals.DRIFTS not in curve_table.table([CurveState(point, records, 3)]).caption  # more are to come

@@ -61,26 +61,30 @@ def test_the_rates_of_two_points_give_their_ratio(rounds):
 
 
 def test_one_launch_has_the_interval_of_student_over_its_rounds():
-    # Distances 0.36 over sqrt(12 11), times sqrt(pi / 2): 0.03927; t of 11 degrees 2.2010; an efficiency of 0.95. One
-    # launch: 1.2 times as wide.
-    half = 1.2 * 2.2010 * 0.03927 / math.sqrt(0.95 * 12)
+    # Distances 0.36 over sqrt(12 11), times sqrt(pi / 2): 0.03927; an efficiency of 0.95. Three rounds count as one: of
+    # four values t of 3 degrees, 3.1824.
+    half = 3.1824 * 0.03927 / math.sqrt(0.95 * 4)
     result = speedup(launches([*SIX, *SIX]), launches([0.0] * 12))
     assert (result.n, result.variation, result.another) == (12, "between rounds", None)
     assert (result.value, log_ends(result)) == (pytest.approx(1.0), pytest.approx([-half, half], rel=1e-4))
     assert result.scatter == pytest.approx(0.03927, rel=1e-4)
-    six = speedup(launches(SIX), launches([0.0] * 6))  # 1.2 x 2.5706 x 0.041188 / sqrt(0.95 6) is beyond all rounds
-    assert log_ends(six) == pytest.approx([-0.05, 0.05])
+    six = speedup(launches(SIX), launches([0.0] * 6))  # 12.706 x 0.041188 / sqrt(0.95 2) is beyond 3 x 0.05
+    assert log_ends(six) == pytest.approx([-0.15, 0.15])
     few = rate(launches(SIX[:5]))
     assert (math.isnan(few.low), few.half_width_fraction()) == (True, math.inf)
     assert rate(singles(dict(enumerate(SIX, 1)) | {2: 0.1, 4: 0.1, 6: 0.1})).variation == "between launches"
 
 
-def test_neighbours_that_are_alike_widen_the_interval():
-    values = [0.01 * (i if i % 2 else -i) for i in range(24)]
-    alternating, lasting = rate(launches(values)), rate(launches(sorted(values)))
-    assert lasting.half_width_fraction() > 2 * alternating.half_width_fraction()
-    # Values that rise all the time are much alike: the interval reaches to the outermost ones.
-    assert log_ends(lasting) == pytest.approx([-0.22, 0.23])
+def test_neighbours_that_are_alike_widen_the_interval_of_rounds_until_there_is_none():
+    alike = [x for x in (0.05, -0.05, 0.03, -0.03, 0.01, -0.01, 0.04, -0.04) for _ in range(3)]
+    widths = [rate(launches(values)).half_width_fraction() for values in (alike, alike[::3] * 3)]
+    assert widths[0] > 1.3 * widths[1]
+    rising = [0.01 * i for i in range(24)]
+    drifting = rate(launches(rising))
+    assert (drifting.has_interval, drifting.no_interval) == (False, intervals.DRIFTS)
+    assert rate(launches(rising, rising)).has_interval
+    assert rate(singles({i: math.exp(x) for i, x in enumerate(rising)})).has_interval
+    assert rate(launches(rising[:5])).no_interval == ""  # too few
 
 
 def held(half, centres, rounds_variance, degrees, another=0):
@@ -131,8 +135,8 @@ def test_one_outlier_does_not_widen_the_interval_much():
 def test_the_interval_of_two_groups_spans_those_of_both():
     slow, fast = ([start + x for x in (*SIX, *SIX)] for start in (0.0, 0.5))
     result = rate(launches([x for pair in zip(slow, fast, strict=True) for x in pair]))
-    # Each group: distances 0.36 over sqrt(12 11); t of 11 degrees; 1.2 times as wide.
-    half = 1.2 * 2.2010 * math.sqrt(math.pi / 2) * 0.36 / math.sqrt(132) / math.sqrt(0.95 * 12)
+    # Each group: distances 0.36 over sqrt(12 11); of four values t of 3 degrees.
+    half = 3.1824 * math.sqrt(math.pi / 2) * 0.36 / math.sqrt(132) / math.sqrt(0.95 * 4)
     assert log_ends(result) == pytest.approx([-half, 0.5 + half], rel=1e-3)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from common.number import Number
 from record import intervals, rounds
 from record.disturbance import run_selection
 from record.recorded_config import RoundArm
@@ -29,19 +30,25 @@ def table(curves: Sequence[CurveState]) -> Table:
         result.add_column(f"{arm.nodes} node{'s' * (arm.nodes != 1)}", justify="right")
     for head in ("speedup", "rounds", "launches"):
         result.add_column(head, no_wrap=True)
+    reasons = []
     for curve in curves:
+        speedup, model = _speedup(curve), curve.point.config.model.name
+        if speedup and speedup.no_interval and len(curve.launches) >= curve.planned:  # no more are to come
+            reasons.append(f"\n{model}: no interval: {speedup.no_interval}")
         counting = sum(len(run_selection(record).counting) for record in curve.launches)
         counts = (str(counting or ""), f"{len(curve.launches)} of {curve.planned}")
-        result.add_row(curve.point.config.model.name, *_rates(curve), _speedup(curve), *counts)
-    result.caption = "images/s; in brackets the 95 % interval, for launches of these minutes"
+        result.add_row(model, *_rates(curve), speedup.text(".3g") if speedup else "", *counts)
+    result.caption = "images/s; in brackets the 95 % interval, for launches of these minutes" + "".join(reasons)
     return result
 
 
 def result_line(curve: CurveState) -> str:
     """Return the row of a curve as text, for a log."""
     rates = zip(_rates(curve), _shown(curve.point), strict=True)
+    speedup = _speedup(curve)
     texts = [f"{rate} images/s on {arm.nodes} node{'s' * (arm.nodes != 1)}" for rate, arm in rates if rate]
-    return f"{curve.point.config.model.name}: {', '.join(texts)}; speedup {_speedup(curve) or 'not known yet'}"
+    value = speedup.text(".3g") if speedup else "not known yet"
+    return f"{curve.point.config.model.name}: {', '.join(texts)}; speedup {value}"
 
 
 def _shown(point: PlannedPoint) -> list[RoundArm]:
@@ -57,8 +64,7 @@ def _rates(curve: CurveState) -> list[str]:
     return [f"{rate.value:.3g}" if (rate := rates.get(arm.name)) else "" for arm in _shown(curve.point)]
 
 
-def _speedup(curve: CurveState) -> str:
-    """Return the speedup of the most nodes, with its interval if it has one; "" before it is measured."""
+def _speedup(curve: CurveState) -> Number | None:
+    """Return the speedup of the most nodes; None before it is measured."""
     speedups = rounds.speedups(curve.launches) if curve.launches else {}
-    speedup = speedups.get(over_nodes(curve.point)[-1].name)
-    return speedup.text(".3g") if speedup else ""
+    return speedups.get(over_nodes(curve.point)[-1].name)

@@ -30,7 +30,8 @@ def divided(ranks, cores):
     return run(ranks_per_node=ranks, swept=swept, cores=cores)
 
 
-LOW, HIGH, MIDDLE = ([middle + 0.01 * n for n in range(6)] for middle in (1.5, 1.7, 1.53))
+LOW, HIGH, MIDDLE = ([middle + 0.01 * n for n in (0, 3, 1, 4, 5, 2)] for middle in (1.5, 1.7, 1.53))
+DRIFTING = [1.5 + 0.01 * n for n in range(24)]
 NEWER = {"tensorflow": "2.19.0"}
 FOUR = [0, 1, 2, 3]
 STRAYED = run("stray", "Intel Xeon", repeat=2)
@@ -69,8 +70,10 @@ CASES = {
     "further apart than rounds": ("launches_apart", in_rounds(LOW, HIGH), ("warning", 1.725 / 1.525 - 1, "'p0'")),
     "as their rounds": ("launches_apart", in_rounds(LOW, MIDDLE), ()),
     "six launches, so that the next is known": ("launches_apart", in_rounds(LOW, HIGH, LOW, LOW, LOW, HIGH), ()),
-    "4 rounds": ("few_rounds", in_rounds([1.6] * 2, [1.6] * 2), ("note", None, "'4 rounds'")),
-    "6 rounds": ("few_rounds", in_rounds([1.6] * 2, [1.6] * 4), ()),
+    "4 rounds": ("no_interval", in_rounds([1.6] * 2, [1.6] * 2), ("note", None, "'4 rounds'")),
+    "6 rounds": ("no_interval", in_rounds([1.6] * 2, [1.6] * 4), ()),
+    "a launch that drifts": ("no_interval", in_rounds(DRIFTING), ("note", None, "24 rounds of one launch")),
+    "two that drift": ("no_interval", in_rounds(DRIFTING, DRIFTING), ()),
 }
 
 

@@ -213,10 +213,10 @@ def test_a_value_that_the_tolerances_state_needs_no_report(results):
 
 def test_a_curve_in_rounds_is_compared_with_the_interval_of_its_rounds(results):
     # 8 nodes of 8 images: 6.6 to 7.0 times one node, in 12 rounds. Distances from 6.8 of 1.80 in all, over sqrt(12 11),
-    # times sqrt(pi / 2): 2.9 %; t of 11 degrees is 2.2010; 1.2 times as wide, as of one launch.
+    # times sqrt(pi / 2): 2.9 %; three rounds of one launch count as one: t of 3 degrees is 3.1824.
     ratios = [6.60, 7.00, 6.62, 6.98, 6.64, 6.96, 6.66, 6.94, 6.68, 6.92, 6.70, 6.90]
     save(make_rounds([(0.5, 8 * 0.5 / ratio) for ratio in ratios], [Arm(1), Arm(8)]), results.folder)
-    speedup, half = only(results, "speedup_throughput"), 1.2 * 2.2010 * 0.0289 * 6.8 / math.sqrt(0.95 * 12)
+    speedup, half = only(results, "speedup_throughput"), 3.1824 * 0.0289 * 6.8 / math.sqrt(0.95 * 4)
     assert (speedup.measured.value, *speedup.measured.interval) == pytest.approx(
         (6.8, 6.8 - half, 6.8 + half), abs=1e-2
     )

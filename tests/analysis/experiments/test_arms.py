@@ -35,9 +35,9 @@ def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_
 
 @pytest.mark.slow
 def test_the_ratio_of_arms_in_rounds_is_that_of_typical_rates(results):
-    """Six rounds have ratios that rise from 0.90 to 1.00: the smallest and the largest are the interval."""
+    """Six rounds have ratios from 0.90 to 1.00: the interval reaches three times as far, on the logarithm."""
     without_and_with = (Arm(2, allreduce=False, role="base"), Arm(2))
-    rounds = [(0.9, 1.0), (1.84, 2.0), (0.94, 1.0), (1.92, 2.0), (0.98, 1.0), (2.0, 2.0)]
+    rounds = [(0.9, 1.0), (1.96, 2.0), (0.92, 1.0), (2.0, 2.0), (0.94, 1.0), (1.92, 2.0)]
     record = make_rounds(rounds, without_and_with, experiment="overhead", arm_keys=["distribution.allreduce"])
     for arm, name in zip(record.config["rounds"], ("without", "with"), strict=True):
         arm |= {"arm": name, "swept": {"model": "resnet50"}}
@@ -46,9 +46,9 @@ def test_the_ratio_of_arms_in_rounds_is_that_of_typical_rates(results):
     first, second = summary_points.points(table)
     assert "ratio_to_base" not in first.numbers
     result = second.numbers["ratio_to_base"]
-    assert (result.value, result.low, result.high, result.n) == pytest.approx((0.9495, 0.90, 1.00, 6), abs=1e-4)
+    assert (result.value, result.low, result.high, result.n) == pytest.approx((0.9495, 0.8086, 1.1092, 6), abs=2e-4)
     (label,) = tick_labels("own-overhead", table)
-    assert "0.950 (0.900 to 1.000), n=6 rounds" in label
+    assert "0.950 (0.809 to 1.109), n=6 rounds" in label
 
 
 CYCLE, GRADIENTS, THREADS = "distribution.cycle_time_ms", "distribution.gradients", "threads_per_rank"

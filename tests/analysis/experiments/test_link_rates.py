@@ -23,9 +23,9 @@ def test_exposed_communication_is_what_a_step_takes_longer_than_the_control(resu
 
 
 def test_in_rounds_a_link_is_compared_with_the_control_of_its_round(results):
-    """A machine that drifts by half: the differences are 0.6, 0.7, ... 1.1 s, and all shares are 1/3."""
+    """A machine whose speed varies by half: the differences are 0.6 to 1.1 s, and all shares are 1/3."""
     arms = (Arm(4, allreduce=False, batch_per_rank=8), Arm(4, batch_per_rank=8))
-    rounds = [(step_s, 3 * step_s) for step_s in (0.30, 0.35, 0.40, 0.45, 0.50, 0.55)]
+    rounds = [(step_s, 3 * step_s) for step_s in (0.30, 0.50, 0.35, 0.55, 0.40, 0.45)]
     run = make_rounds(rounds, arms, **with_link(100), arm_keys=["distribution.allreduce"])
     names = {"without-allreduce": None, "with-allreduce": 100}
     for arm, (name, link) in zip(run.config["rounds"], names.items(), strict=True):
@@ -34,4 +34,6 @@ def test_in_rounds_a_link_is_compared_with_the_control_of_its_round(results):
     [point] = link_rates(results.table()).to_dict("records")
     assert (point["link_mbit_per_s"], point["n"]) == (100, 6)
     assert [point[f"share{end}"] for end in ("", "_low", "_high")] == pytest.approx([1 / 3] * 3)
-    assert [point[f"exposed_s{end}"] for end in ("", "_low", "_high")] == pytest.approx([0.8367, 0.6, 1.1], abs=1e-4)
+    assert [point[f"exposed_s{end}"] for end in ("", "_low", "_high")] == pytest.approx(
+        [0.8367, 0.3086, 1.9014], abs=1e-3
+    )

@@ -110,6 +110,7 @@ def _reasons(measured: Speedups, records: Sequence[RunRecord]) -> list[str]:
     """Return why the speedups of a curve are not more precise: too little was measured, or what scatters most."""
     n = min((speedup.n if speedup else 0 for speedup in measured.values()), default=0)
     reasons = [f"an interval needs {intervals.MIN_VALUES} rounds; measured: {n}"] if n < intervals.MIN_VALUES else []
+    reasons += dict.fromkeys(why for speedup in measured.values() if speedup and (why := speedup.no_interval))
     if len(records) < MIN_LAUNCHES:
         reasons.append(f"{MIN_LAUNCHES} launches show how launches differ; measured: {len(records)}")
     selections = [run_selection(record) for record in records]
