@@ -1,6 +1,7 @@
 """A speedup has one interval, whichever command shows it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,6 @@ from tests.helpers.run_records import make_rounds, save
 from train.launch import curve_table
 from train.launch.plan import launch_results
 from train.launch.plan.launch_results import CurveState
-from train.launch.plan.planned_runs import Run
 
 # Ratios of two nodes over one in six rounds of each launch. Those of one model are beyond the ideal, which the audit
 # names, and those of its launches are apart.
@@ -79,9 +79,7 @@ def test_a_launch_that_drifts_has_no_interval_and_the_command_says_why(tmp_path,
 
 def test_the_launcher_says_why_a_launch_that_drifts_has_no_interval(tmp_path):
     point = curve(tmp_path)
-    records = [add(point, 0, DRIFTING)]
-    assert intervals.DRIFTS in launch_results.shortfall(Run(point, 0), records).reasons
-    assert curve_table.table([CurveState(point, records, 1)]).caption.endswith(
-        f"\ntiny: no interval: {intervals.DRIFTS}"
-    )
-    assert intervals.DRIFTS not in curve_table.table([CurveState(point, records, 3)]).caption  # more are to come
+    one = CurveState(point, [add(point, 0, DRIFTING)], 1)
+    assert intervals.DRIFTS in launch_results.shortfall(one).reasons
+    assert curve_table.table([one]).caption.endswith(f"\ntiny: no interval: {intervals.DRIFTS}")
+    assert intervals.DRIFTS not in curve_table.table([replace(one, planned=3)]).caption  # more are to come
