@@ -5,9 +5,11 @@ import importlib
 import os
 import signal
 import sys
+from typing import NoReturn
 
 from analysis import TableError
 from common.printable import printable_output
+from common.terminal import show
 
 # A line of help on each. Its module in analysis/commands has `declare(parser)` and `run(options) -> int`, and is
 # imported only when the command is called, so that commands start quickly.
@@ -41,10 +43,19 @@ def module(command: str) -> str:
     return f"analysis.commands.{command.replace('-', '_')}"
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are those of the commands."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong with the arguments, and exit with status 2."""
+        show(f"error: {message}; {self.prog} --help shows what is allowed", file=sys.stderr)
+        sys.exit(2)
+
+
 @printable_output()  # escapes control characters in the text of records and tables
 def main(argv: list[str]) -> int:
     """Run the command that `argv` names; returns the exit status. Exits with status 2 if there is no such command."""
-    parser = argparse.ArgumentParser(prog="python -m analysis", description="What the measurements showed.")
+    parser = _Parser(prog="python -m analysis", description="What the measurements showed.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     chosen = next((argument for argument in argv if not argument.startswith("-")), None)
     for name, text in COMMANDS.items():
@@ -65,7 +76,7 @@ def main(argv: list[str]) -> int:
         if error.filename is None:
             raise
         problem = f"{error.filename}: {error.strerror}"
-    print(f"{parser.prog} {arguments.command}: {problem}", file=sys.stderr)
+    show(f"error: {problem}", file=sys.stderr)
     return 2
 
 

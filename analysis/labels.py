@@ -8,7 +8,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.documents import counted
-from analysis.speedups import ScalingPoint
 from analysis.table import controls
 from analysis.table.swept_axis import PHRASES
 from record import intervals, recorded_config
@@ -54,18 +53,6 @@ STRATEGY = ("backend", "gradients", "cycle_time_ms")
 _DISTINCTIVE = ("swept", "arm", "machine", "dataset", "device", "precision", "measure", "batch_per_rank", *STRATEGY)
 
 
-def measurement_counts(runs: pd.DataFrame, curve: Sequence[ScalingPoint]) -> str:
-    """Return how often the points of a curve were measured, for a legend: "24 rounds in 2 launches", "n=3"."""
-    if runs["round"].isna().all():
-        return n_range(point.n for point in curve)
-    counts = []
-    for name, noun in (("n", "round"), ("launches", "launch")):
-        numbers = [getattr(point, name) for point in curve]
-        low, high = min(numbers), max(numbers)
-        counts.append(("" if low == high else f"{low} to ") + counted(high, noun))
-    return " in ".join(counts)
-
-
 def distinctions(series: pd.DataFrame, among: pd.DataFrame, *excluded: str) -> list[str]:
     """Return phrases for a label: values that all rows of one series share, and not all rows `among` which it is.
 
@@ -89,6 +76,12 @@ def server_cores(runs: pd.DataFrame) -> list[str]:
     return [f"+{counted(cores, 'core')} for servers"] if cores else []
 
 
+def _counted_range(counts: Iterable[int], noun: str) -> str:
+    """Return how many there are of something: "17 to 24 rounds"."""
+    low, high = min(counts := list(counts)), max(counts)
+    return ("" if low == high else f"{low} to ") + counted(high, noun)
+
+
 def n_range(counts: Iterable[int]) -> str:
     """Return how many repeats the points have, for a legend: "n=3", "n=1 to 3"; below 6 there is no interval."""
     low, high = min(counts := list(counts)), max(counts)
@@ -109,20 +102,28 @@ def figure_note(local: pd.DataFrame, scaling: bool = True, stacked: bool = False
         remarks.append(f"{'*' if stacked else 'hollow'}: {shared}not valid as a scaling result")
     if local["backend"].isin(recorded_config.ASYNCHRONOUS).any():
         remarks.append("asynchronous: not synchronous SGD")
-    lines = ["local: " + "; ".join(local["machine"].unique()), *filter(None, ["; ".join(remarks)])]
-    lines += [text] if scaling and (text := rounds_left_out(local)) else []
-    lines += assumptions(local)
-    if emulated := controls.control_note(local, name):
-        lines += [emulated, "images: " + image_sizes(controls.emulated(local))]
-        if local["quantity"].eq("wall_s").any():
-            lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]
-    return "\n".join(lines)
+    lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(remarks), controls.control_note(local, name)]
+    return "\n".join(filter(None, lines))
+
+
+def caption_note(local: pd.DataFrame) -> str:
+    """Return what a caption says of local points: what intervals hold for, and what is left out or assumed."""
+    emulated = controls.emulated(local)
+    notes = [interval_meaning(local), rounds_left_out(local)] if local["round"].notna().any() else []
+    notes += assumptions(local)
+    notes += [f"images: {image_sizes(emulated)}"] if len(emulated) else []
+    if local["quantity"].eq("wall_s").any() and len(emulated):
+        notes.append("quotas apply from the warm-up on: wall time also counts what ran without them")
+    return f"Local: {'; '.join(filter(None, notes))}." if notes else ""
 
 
 def _interval_remarks(local: pd.DataFrame) -> list[str]:
-    """Return what the intervals and dots of a figure are, and which points have none."""
-    if local["round"].notna().any():
-        return [f"bars: {interval_meaning(local)}", "dots: rounds"]
+    """Return what the intervals and dots of a figure are, of how many values, and which points have none."""
+    rounds = local[local["round"].notna() & local["kind"].eq("measured") & local["quantity"].eq("images_per_s")]
+    if len(rounds):
+        records = rounds.groupby(["model", "series", "axis_value", "ranks"], dropna=False)["record"]
+        counts = [_counted_range(records.size(), "round"), _counted_range(records.nunique(), "launch")]
+        return [f"bars: {interval_meaning(local).partition(';')[0]}", f"dots: {' in '.join(counts)} a point"]
     points = local.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
     has_few = bool(points["record"].nunique().min() < intervals.MIN_VALUES)
     return ["bars: 95 % interval"] + [f"none of fewer than {intervals.MIN_VALUES} launches"] * has_few

@@ -10,5 +10,5 @@ def require(package: str) -> None:
         command = " ".join(sys.orig_argv[1:]) if hasattr(sys, "orig_argv") else ""  # from Python 3.10 on
         sys.exit(
             f"error: this Python has no package {package}: {sys.executable}\n"
-            f"make setup makes an environment with all packages; then: .venv/bin/python {command}"
+            f"make setup makes an environment with all packages; then:\n.venv/bin/python {command}"
         )

@@ -1,14 +1,22 @@
 """What commands print: paragraphs and tables, no wider than the terminal."""
 
+from __future__ import annotations  # train/tools/doctor.py also runs under an older Python, and says so
+
+import os
+import re
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TextIO
 
-import pandas as pd
-from tabulate import tabulate
+if TYPE_CHECKING:
+    import pandas as pd
 
 _PROSE_CHARACTERS = 100  # longer lines are hard to read
 _CELL_CHARACTERS = (34, 25)  # a number with its interval and share has up to 25
+# A command, to be copied, and the mark of what another program printed.
+_AS_IS = re.compile(r'\s*(\d+  )?(make |sudo |COLUMNS="|\S*/python\S* -m |\| )')
+_BACKTICKS = re.compile("`[^`]+`")
 
 
 def columns() -> int:
@@ -19,16 +27,35 @@ def columns() -> int:
 def paragraph(text: str, indent: str = "", hanging: str = "") -> str:
     """Return a text wrapped at words, its first line indented by `indent` and the others by `hanging` after that.
 
-    A path stays whole, to be copied.
+    A path, and a command between backticks, stay whole, to be copied.
     """
-    return textwrap.fill(
+    text = _BACKTICKS.sub(lambda command: command[0].replace(" ", "\0"), text)
+    wrapped = textwrap.fill(
         text,
-        min(columns(), _PROSE_CHARACTERS),
+        columns() if os.environ.get("COLUMNS", "").isdigit() else min(columns(), _PROSE_CHARACTERS),
         initial_indent=indent,
         subsequent_indent=indent + hanging,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return wrapped.replace("\0", " ")
+
+
+def prose(text: str, hanging: str = "  ") -> str:
+    """Return a text with each of its lines as a paragraph, but for commands and what another program printed."""
+    return "\n".join(line if _AS_IS.match(line) else _hanging(line, hanging) for line in text.split("\n"))
+
+
+def _hanging(line: str, hanging: str) -> str:
+    """Return a line as a paragraph that keeps its indentation."""
+    words = line.lstrip()
+    return paragraph(words, line[: len(line) - len(words)], hanging)
+
+
+def show(*texts: str, hanging: str = "  ", file: TextIO | None = None) -> None:
+    """Print texts at once, wrapped as `prose` does. file: standard output, if it is not given."""
+    for text in texts:
+        print(prose(text, hanging), file=file, flush=True)
 
 
 def text_table(rows: pd.DataFrame | Sequence[Mapping[str, object]], align: str = "left") -> str:
@@ -37,6 +64,9 @@ def text_table(rows: pd.DataFrame | Sequence[Mapping[str, object]], align: str =
     Each block begins with the columns that tell the rows apart: the first one, and those after it that are needed.
     Texts are wrapped within their cells, more narrowly if fewer blocks are enough then.
     """
+    import pandas as pd  # slow to import; neither is there before the set-up
+    from tabulate import tabulate
+
     frame = pd.DataFrame(rows)
     tables = min((_blocks(frame, characters) for characters in _CELL_CHARACTERS), key=len)
     return "\n\n".join(tabulate(table, tablefmt="plain", disable_numparse=True, stralign=align) for table in tables)

@@ -9,7 +9,7 @@ here=$(dirname "$0") root=$(dirname "$0")/..
 doctor=$root/train/tools/doctor.py # not there in the build of an image
 
 fail() {
-    printf 'error: %s\n' "$1" >&2
+    printf 'error: %s\n' "$1" | fmt -s -w 80 >&2
     exit 1
 }
 version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
@@ -46,7 +46,7 @@ done
 mkdir -p "$venv"
 exec 9>"$venv/.setting-up" # the lock: kept as long as this process and what it started run
 if ! command -v flock >/dev/null; then
-    echo "warning: no flock (package util-linux): let no other set-up of $venv run meanwhile" >&2
+    echo "warning: no flock (of util-linux): start no other set-up of $venv meanwhile" >&2
 elif ! flock -n 9; then
     echo "Another set-up of $venv is running: waiting for it"
     flock 9
@@ -71,7 +71,7 @@ export UV_LOCK_TIMEOUT="${UV_LOCK_TIMEOUT:-86400}" # another set-up of this user
 
 if [ -z "${python-}" ] && [ "${PYTHON-}" ]; then
     command -v "$PYTHON" >/dev/null || fail "PYTHON=$PYTHON: there is no such program"
-    supported "$PYTHON" || fail "PYTHON=$PYTHON: $("$PYTHON" --version 2>&1); TensorFlow 2.21 needs Python 3.11, 3.12
+    supported "$PYTHON" || fail "PYTHON=$PYTHON: $("$PYTHON" --version 2>&1); TensorFlow 2.21 needs Python 3.11, 3.12 \
 or 3.13. Leave out PYTHON= to use one that is on PATH or that uv fetches"
     python=$PYTHON
 fi
@@ -80,7 +80,7 @@ if ! locked >/dev/null 2>&1; then # there is none on PATH, or one that is too ol
     uv=$venv/uv/bin/uv
     if [ ! -x "$uv" ]; then
         base=${PYTHON:-python3}
-        "$base" -c 'import ensurepip, venv' 2>/dev/null || fail "there is no uv on PATH that reads uv.lock, and
+        "$base" -c 'import ensurepip, venv' 2>/dev/null || fail "there is no uv on PATH that reads uv.lock, and \
 $base cannot make an environment for one ($("$base" -c 'import ensurepip, venv' 2>&1 | tail -n 1)).
 Install one of them, then run the same command again: uv (docs.astral.sh/uv), or sudo apt-get install python3-venv"
         why="uv could not be installed: why is above. One that is on PATH serves as well (docs.astral.sh/uv)"
@@ -94,7 +94,7 @@ fi
 if [ -z "${python-}" ]; then
     find_python() { "$uv" python find --system --no-project --no-python-downloads '>=3.11,<3.14' 2>"$venv/uv.log"; }
     python=$(find_python) || { "$uv" python install 3.13 && python=$(find_python); } || fail "$(cat "$venv/uv.log")
-no Python 3.11, 3.12 or 3.13 was found ($(python3 --version 2>&1) is on PATH), and uv could not fetch one. Install one,
+no Python 3.11, 3.12 or 3.13 was found ($(python3 --version 2>&1) is on PATH), and uv could not fetch one. Install one, \
 then run the same command again:
   Debian 12 and 13, Ubuntu 24.04   sudo apt-get install python3
   Ubuntu 22.04                     sudo apt-get install python3.11

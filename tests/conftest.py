@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.helpers import ROOT, shell, time_limit  # noqa: F401  before any module that changes the environment
+from tests.helpers import ROOT, shell, time_limit
 
 # No deadline: the first example imports modules, and machines are busy. The same examples in every run, so that no test
 # passes by chance; --hypothesis-profile=default draws others. A third of the usual number, as pandas is slow.
@@ -56,6 +56,12 @@ pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = pytest.ho
 def pytest_runtest_logfinish() -> None:
     """Stop the limit of a test's time."""
     time_limit.stop()
+
+
+@pytest.fixture(autouse=True)
+def sentences_are_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands that run in this process have wide lines, as those have that tests start."""
+    monkeypatch.setenv("COLUMNS", shell.UNBROKEN)
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+from common.terminal import show
 from train.config import program, quoted
 
 # A name in Hydra's grammar without quotes. Not true, null or 1e3, which would change their type.
@@ -196,6 +197,8 @@ def _command(target: str, user: Variables) -> list[str]:
             variables = user.only("DEVICE", "MODELS", "DATASET", "DATA_DIR", "RESULTS", "ARGS")
             return ["train.tools.input_bench", *overrides(variables)]
     command, options, positional = _SIMPLE.get(target, ("", (), ()))
+    if positional and not user.text(*positional):
+        raise ValueError(f"{positional[0]}= is missing: make {target} {positional[0]}=...")
     return [*command.split(), *user.options(*options), *([user.path(*positional)] if positional else [])]
 
 
@@ -270,7 +273,7 @@ def run(commands: Sequence[MakeStep]) -> int:
             if terminated or code == _WRONG_INPUT:
                 break
         if last := last_lines.read():
-            print("", last, sep="\n", end="")
+            show("", last.rstrip("\n"))
     return status
 
 
@@ -288,7 +291,7 @@ def main() -> int:
     try:
         commands = steps(target, user)
     except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
+        show(f"error: {error}", file=sys.stderr)
         return _WRONG_INPUT
     if len(commands) == 1:
         os.execv(sys.executable, [sys.executable, "-m", *commands[0].command])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.terminal import show
 from record import protocol
 from record.parts import PartWriter
 from train.config.checks import ConfigError
@@ -84,6 +85,6 @@ def composed(overrides: Sequence[str]) -> Task:
     if config.distribution.timeline:
         raise ConfigError("distribution.timeline=true: needs a launcher, which keeps the file: make timeline")
     for warning in check_results(Path(config.results), config.system.trust_others):
-        print(f"warning: {warning}", file=sys.stderr)
+        show(f"warning: {warning}", file=sys.stderr)
     expected = roll_call.Expected(hosts=roll_call.hosts_of_step(config, os.environ))
     return Task(config, expected, sweep=tuple(experiment.sweep))

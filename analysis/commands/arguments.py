@@ -6,7 +6,6 @@ import math
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -16,6 +15,7 @@ from analysis import TableError
 from analysis.study import Study
 from analysis.table.record_rows import Notice
 from common.printable import escaped
+from common.terminal import show
 from record import recorded_config
 
 _Value = TypeVar("_Value")
@@ -102,14 +102,9 @@ def experiment_rows(options: argparse.Namespace, study: Study, steps: bool = Fal
     return rows
 
 
-def figure_printer(options: argparse.Namespace) -> Callable[[str], None]:
-    """Return a function that prints the path of a figure, before the first one also a heading."""
-    headings = iter([f"\nfigures in {options.out} (pdf, png, svg):"])
-
-    def report(name: str) -> None:
-        print(*islice(headings, 1), f"  {name}", sep="\n", file=notes_stream(options), flush=True)
-
-    return report
+def show_figures(options: argparse.Namespace, ids: Iterable[str]) -> None:
+    """Print the names of the figures that are drawn, in one line: each takes a second."""
+    show(f"\nfigures in {options.out} (pdf, png, svg): {', '.join(ids)}", file=notes_stream(options))
 
 
 def notes_stream(options: argparse.Namespace) -> TextIO:
@@ -123,10 +118,8 @@ def print_notices(study: Study, failed: Iterable[Notice] = (), experiment: str |
     experiment: the only one whose records are used.
     """
     used = [notice for notice in failed if experiment is None or experiment in Path(notice.path).parts]
-    for notice in (*study.left_out, *used):
-        print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
-    for line in study.trust(experiment):
-        print(line, file=sys.stderr)
+    notices = (f"{'failed' if notice.failed else 'left out'}: {notice}" for notice in (*study.left_out, *used))
+    show(*notices, *study.trust(experiment), file=sys.stderr)
 
 
 def write_junit(path: Path, command: str, failures: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from analysis.finding import SEVERITIES, Finding
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
 from analysis.table.tidy_columns import REPORTS
-from common.terminal import paragraph
+from common.terminal import paragraph, prose
 from record.schema import RECORD_NAME
 
 JSON_VERSION = 3  # of all documents that --format json prints (docs/json.md)
@@ -61,8 +61,8 @@ def _text(audited: Audit, every: bool) -> str:
     """Return the totals, then the findings in full: those of the user's own numbers, or every one."""
     findings = audited.findings
     own = [finding for finding in findings if every or finding.report not in REPORTS]
-    lines = [*totals(findings, "finding", "severity", SEVERITIES), *audited.read_as]
-    lines += [paragraph(f"note: {note}", hanging="  ") for note in audited.notes]
+    lines = [*totals(findings, "finding", "severity", SEVERITIES), *map(prose, audited.read_as)]
+    lines += [prose(f"note: {note}") for note in audited.notes]
     lines += [*in_full(own, _finding)]
     lines += ["", "those of the reports in full: make audit ALL=1"] if len(own) < len(findings) else []
     return "\n".join(lines)

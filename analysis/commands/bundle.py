@@ -23,6 +23,7 @@ from analysis.judged_claims import judge
 from analysis.study import Study
 from analysis.timeline import find_launches, load_launch
 from analysis.timeline.timeline_text import write_trace
+from common.terminal import show
 from record import run_files as files
 from record.schema import RunRecord
 
@@ -70,11 +71,11 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
             files.write_file(folder / "results" / path, content)
         with contextlib.chdir(folder):  # figures and page name records by their paths in the archive
             study = Study(Path("results"))
-            print(*study.trust(), f"figures, then {manifest.CLAIMS}:", sep="\n", flush=True)
+            show(*study.trust(), f"figures, then {manifest.CLAIMS}:")
             report.write_page(study, Path("report.html"), Path("figures"))
             _write_traces(study.records, Path("figures"))
             Path(manifest.CLAIMS).write_text(documents.text(judge(read_contents().claims, study)) + "\n")
-            draw.show(manifest.CLAIMS)
+            draw.show_file(manifest.CLAIMS)
             runs = dict(study.records)  # read here: their paths are those in the archive
         readme = Template(Path(manifest.__file__).with_name("README.txt").read_text())
         (folder / "README.txt").write_text(readme.substitute(namespace=manifest.NAMESPACE))
@@ -107,11 +108,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def _confirmed(names: list[str]) -> bool:
     """Print the names that scrubbed records still hold; returns the answer from a terminal, True without one."""
-    print(
-        "The archive will hold these names of yours. Does one of them name a person, a host or a site?", file=sys.stderr
+    show(
+        "The archive will hold these names of yours. Does one of them name a person, a host or a site?",
+        *(f"  {name}" for name in names),
+        file=sys.stderr,
     )
-    for line in names:
-        print(f"  {line}", file=sys.stderr)
     if not sys.stdin.isatty():
         return True
     print("Write the archive? [y/N] ", end="", file=sys.stderr, flush=True)
@@ -123,14 +124,13 @@ def run(options: argparse.Namespace) -> int:
     key = manifest.signing_key(options.sign_key) if options.sign_key else None
     options.out.parent.mkdir(parents=True, exist_ok=True)
     collection = collect(options.results.absolute(), options.scrub)
-    for line in collection.left_out:
-        print(f"left out: {line}", file=sys.stderr)
+    show(*(f"left out: {line}" for line in collection.left_out), file=sys.stderr)
     if collection.authors_names and not _confirmed(collection.authors_names):
         return 1
     packed, records = pack(collection, key), len(collection.records)
     files.write_file(options.out, packed, replace=True)
     scrubbed = ", scrubbed" if options.scrub else ""
-    print(f"{options.out}: {records} records{scrubbed}, figures, page and {MANIFEST}; {len(packed) / 1e6:.1f} MB")
+    show(f"{options.out}: {records} records{scrubbed}, figures, page and {MANIFEST}; {len(packed) / 1e6:.1f} MB")
     unsigned = f"the {MANIFEST} is not signed: SIGN_KEY=~/.ssh/id_ed25519 signs it"
-    print(f"{SIGNATURE}: signed with {options.sign_key}" if key else unsigned)
+    show(f"{SIGNATURE}: signed with {options.sign_key}" if key else unsigned)
     return 0

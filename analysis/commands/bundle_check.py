@@ -13,6 +13,7 @@ from analysis.archive import manifest
 from analysis.archive.manifest import MANIFEST, SIGNATURE
 from analysis.documents import tally
 from analysis.finding import SEVERITIES
+from common.terminal import show
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """Print what `failures` finds; returns 1 if there is any."""
     problems = failures(options.file, options.sign_key)
     if problems:
-        print(f"{options.file}: failed: {'; '.join(problems)}")
+        show(f"{options.file}: failed: {'; '.join(problems)}")
     return int(bool(problems))
 
 
@@ -42,19 +43,15 @@ def failures(file: Path, key: Path | None) -> list[str]:
     text = packed.outside[MANIFEST].decode(errors="replace")
     stated = manifest.parse(text, f"{file}: {MANIFEST}")
     harmless = manifest.harmless(stated, packed, file.is_dir())
-    for name, difference in sorted(harmless.items()):
-        print(f"harmless: {name}: {difference}")
+    show(*(f"harmless: {name}: {difference}" for name, difference in sorted(harmless.items())))
     digests = {name: sha256 for name, sha256 in packed.digests.items() if name not in harmless}
     digests |= {name: stated[name] for name in harmless if name in stated}
     wrong = packed.extra + manifest.differences(stated, digests)
-    for line in wrong:
-        print(line)
-    print(f"{file}: {len(stated)} files in the {MANIFEST}, {len(wrong) or 'none'} wrong")
+    show(*wrong, f"{file}: {len(stated)} files in the {MANIFEST}, {len(wrong) or 'none'} wrong")
     verified = verify.verify(verify.in_archive(packed.launches))
     for finding in verified.findings:
-        print(f"{finding.severity} {finding.rule}: {finding.place}: {finding.stated}; follows: {finding.follows}")
-    print(f"launches: {tally([finding.severity for finding in verified.findings], SEVERITIES)}")
-    print(verified)
+        show(f"{finding.severity} {finding.rule}: {finding.place}: {finding.stated}; follows: {finding.follows}")
+    show(f"launches: {tally([finding.severity for finding in verified.findings], SEVERITIES)}", str(verified))
     kinds = Counter(line.partition(":")[0] for line in wrong)  # differs, missing, extra
     return [
         *(f"files: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}" for _ in wrong[:1]),
@@ -68,15 +65,15 @@ def _signature(files: Mapping[str, bytes], signer: str | None, key: Path | None)
     """Print what the signature shows, and return what is wrong with it, or "". signer: the key in the manifest."""
     if SIGNATURE not in files:
         if signer:
-            print(f"missing: {SIGNATURE}: the {MANIFEST} says that it was signed with {signer}")
+            show(f"missing: {SIGNATURE}: the {MANIFEST} says that it was signed with {signer}")
         else:
-            print("not signed: this shows damage by accident, not a change on purpose")
+            show("not signed: this shows damage by accident, not a change on purpose")
         return f"no {SIGNATURE}" if signer else "" if key is None else f"it is not signed, and SIGN_KEY={key} must have"
     by, text = manifest.verify(files[MANIFEST], files[SIGNATURE], key)
-    print(f"signature: {text}")
+    show(f"signature: {text}")
     if by and signer not in (None, by):
-        print(f"it is by another key than {signer}, with which the {MANIFEST} says that it was signed")
+        show(f"it is by another key than {signer}, with which the {MANIFEST} says that it was signed")
         return "it is signed by another key than it says"
     if by and key is None:
-        print("whose key it is, its owner can tell: SIGN_KEY=author.pub checks that it is theirs")
+        show("whose key it is, its owner can tell: SIGN_KEY=author.pub checks that it is theirs")
     return "" if by else "the signature is not good" if key is None else f"it is not signed by SIGN_KEY={key}"

@@ -12,7 +12,7 @@ from analysis.compare import comparison_text, site_reference
 from analysis.compare.provenance import merged
 from analysis.compare.sessions import Session
 from analysis.compare.site_reference import Reference
-from common.terminal import paragraph
+from common.terminal import show
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         print(documents.text(check))
     else:
         now = "; ".join(dict.fromkeys(session.days for session in newest)) or "nothing yet, FORCE=1 measures again"
-        print(f"{stored.name}: measured {stored.first_day} to {stored.last_day}; now: {now}", "", sep="\n")
+        show(f"{stored.name}: measured {stored.first_day} to {stored.last_day}; now: {now}", "")
         print(
             comparison_text.text(comparison_text.sections(rows, "reference", "now"), {}),
             "",
@@ -39,8 +39,8 @@ def run(options: argparse.Namespace) -> int:
             sep="\n",
         )
         if check.other_systems:
-            print(f"not compared: the values of other systems: {'; '.join(check.other_systems)}", "", sep="\n")
-        print(paragraph(comparison_text.EXPLANATION), "", comparison_text.counts(rows), sep="\n")
+            show(f"not compared: the values of other systems: {'; '.join(check.other_systems)}", "")
+        show(comparison_text.EXPLANATION, "", comparison_text.counts(rows), hanging="")
     if options.junit:
         arguments.write_junit(options.junit, "check-reference", comparison_text.failures(rows))
     return 1 if any(row.verdict == "worse" for row in rows) else 0

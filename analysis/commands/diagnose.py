@@ -16,7 +16,7 @@ from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import JobPhases, Split, job_table, jobs, split_curves
 from analysis.documents import Document, about
 from analysis.study import Study
-from common.terminal import paragraph
+from common.terminal import paragraph, show
 
 
 class Diagnosis(Document):
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     rows = arguments.experiment_rows(options, study, steps=True)
     by_curve = split_curves(rows, study.records)
     if not by_curve:
-        print(f"{options.experiment}: {_why_not(rows)}", file=sys.stderr)
+        show(f"{options.experiment}: {_why_not(rows)}", file=sys.stderr)
         return 1
     if options.format == "json":
         diagnosis = Diagnosis(
@@ -81,4 +81,6 @@ def _draw(options: argparse.Namespace, study: Study) -> None:
     from analysis.figures import figure_files
     from analysis.figures.diagnosis import DIAGNOSIS
 
-    figure_files.draw([DIAGNOSIS.entry(options.experiment)], study, options.out, arguments.figure_printer(options))
+    entry = DIAGNOSIS.entry(options.experiment)
+    arguments.show_figures(options, [entry.id])
+    figure_files.draw([entry], study, options.out)

@@ -10,6 +10,7 @@ from analysis import TableError
 from analysis.commands import arguments
 from analysis.figures import LOCAL, FigureEntry, figure_files, registry
 from analysis.study import Study
+from common.terminal import show
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -37,24 +38,24 @@ def run(options: argparse.Namespace) -> int:
     figures = registry.figures(study.local)
     entries, missing = chosen(options.ids, figures)
     if not options.results.exists():
-        print(f"{options.results}: no such folder: the published points alone are drawn", file=sys.stderr)
+        show(f"{options.results}: no such folder: the published points alone are drawn", file=sys.stderr)
     arguments.print_notices(study)
     if failed := [notice for notice in study.failed if not (notice.rounds or notice.settled)]:
-        print(f"{len(failed)} failed runs are not drawn", file=sys.stderr)
+        show(f"{len(failed)} failed runs are not drawn", file=sys.stderr)
     if options.small:
         for entry in entries:
             figure_files.save(entry.id, partial(entry.draw, entry.points(study)), options.out, ("png",), small=True)
-            show(entry.id)
+            show_file(entry.id)
     else:
-        figure_files.draw(entries, study, options.out, show)
+        figure_files.draw(entries, study, options.out, show_file)
         figure_files.write_captions(figures, study, options.out)
     if missing:
-        print(f"not drawn, no records of it in {options.results}: {', '.join(missing)}")
+        show(f"not drawn, no records of it in {options.results}: {', '.join(missing)}")
     captions = "" if options.small else f", captions in {options.out / 'captions.md'}"
-    print(f"{len(entries)} figures in {options.out}{captions}")
+    show(f"{len(entries)} figures in {options.out}{captions}")
     return 0
 
 
-def show(name: str) -> None:
+def show_file(name: str) -> None:
     """Print the name of a figure or file that was written."""
-    print(f"  {name}", flush=True)
+    show(f"  {name}")

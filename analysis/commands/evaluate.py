@@ -32,6 +32,7 @@ from analysis.page.evaluation import evaluation_text
 from analysis.study import Study
 from common import affinity
 from common import bounded_files as bounded
+from common.terminal import show
 from record import run_files as files
 from record import this_kit
 from record.run_files import FOLDERS
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         file = _private(options.file, Path(temporary))
         problems = [text for text in bundle_check.failures(file, options.sign_key) if text != bundle_check.NOT_COMPARED]
         if problems:
-            print(f"{options.file}: not evaluated: {'; '.join(problems)}", file=sys.stderr)
+            show(f"{options.file}: not evaluated: {'; '.join(problems)}", file=sys.stderr)
             return 1
         folder = _unpack(file, Path(temporary))
         steps = _run_steps(contents, Path(temporary) / "kit")
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     files.write_file(options.out, evaluation_text(result).encode(), replace=True)
     document = msgspec.json.format(msgspec.json.encode(result), indent=1)
     files.write_file(options.out.with_suffix(".json"), document, replace=True)
-    print(f"{result.counts()}\n{options.out}: each with its numbers")
+    show(f"{result.counts()}\n{options.out}: each with its numbers")
     return int(result.failed)
 
 
@@ -123,7 +124,7 @@ def _run(command: str, prints: Sequence[str], variables: dict[str, str] | None =
 
     prints: lines that its output, which `options` capture, should have.
     """
-    print(f"{command} ...", flush=True)
+    show(f"{command} ...")
     began, (_, target, *values) = time.monotonic(), shlex.split(command)
     env = {name: value for name, value in os.environ.items() if name not in _MAKE_VARIABLES}
     env |= dict(value.split("=", 1) for value in values) | (variables or {})

@@ -13,7 +13,7 @@ from analysis.documents import Document, about
 from analysis.explain import explanation_text, wall_time_runs
 from analysis.explain.explanation_text import ExplainedCurve
 from analysis.study import Study
-from common.terminal import paragraph
+from common.terminal import show
 
 
 class Explained(Document):
@@ -53,13 +53,12 @@ def run(options: argparse.Namespace) -> int:
         print(documents.text(Explained(curves=explained, not_split=refused, notes=notes, read_as=read_as)))
         return 0 if explained else 1
     if read_as:
-        print(*read_as, sep="\n", end="\n\n")
+        show(*read_as, "")
     for curve in explained:
         print(explanation_text.report(curve), end="\n\n")
     for name, reason in refused.items():
-        print(paragraph(f"== {name or 'the curve'}: not split: {reason}"), end="\n\n")
-    for note in notes:
-        print(paragraph(f"note: {note}", hanging="  "))
+        show(f"== {name or 'the curve'}: not split: {reason}", "")
+    show(*(f"note: {note}" for note in notes))
     return 0 if explained else 1
 
 

@@ -10,7 +10,7 @@ from analysis.compare import comparison_text, sessions
 from analysis.compare.sessions import History, MachineHistory, Session
 from analysis.study import Study, record_files
 from analysis.thresholds import limit
-from common.terminal import paragraph
+from common.terminal import show
 
 
 def measured_sessions(results: Path, experiment: str | None, since: str | None = None) -> dict[str, list[Session]]:
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         print(documents.text(history))
     else:
         print(*(_machine_text(machine) for machine in history.machines), sep="\n\n", end="\n\n")
-        print(paragraph(comparison_text.EXPLANATION), comparison_text.counts(rows), sep="\n\n")
+        show(comparison_text.EXPLANATION, "", comparison_text.counts(rows), hanging="")
     if options.junit:
         arguments.write_junit(options.junit, "history", comparison_text.failures(rows))
     if options.draw:
@@ -67,8 +67,7 @@ def _machine_text(machine: MachineHistory) -> str:
 def _draw(options: argparse.Namespace, history: History) -> None:
     from analysis.figures import figure_files, history_figure
 
-    report = arguments.figure_printer(options)
     for nth, machine in enumerate(history.machines, 1):
         id = f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else "")
+        arguments.show_figures(options, [id])
         figure_files.save(id, partial(history_figure.draw, machine, history.within), options.out)
-        report(id)

@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.commands import arguments
 from analysis.figures import registry
 from analysis.study import Study
-from common.terminal import text_table
+from common.terminal import show, text_table
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +24,8 @@ def run(options: argparse.Namespace) -> int:
         counts = (len(points.published), points.local["record"].nunique())
         rows.append((entry.id, entry.report, entry.shows, *(count or "-" for count in counts)))
     print(text_table(pd.DataFrame(rows, columns=["id", "report", "shows", "published", "local"])))
-    print(f"\npublished: numbers that the report states; local: complete runs in {options.results}")
-    print("every experiment with records also has figures: own-<experiment>-<kind>")
+    show(
+        f"\npublished: numbers that the report states; local: complete runs in {options.results}",
+        "every experiment with records also has figures: own-<experiment>-<kind>",
+    )
     return 0

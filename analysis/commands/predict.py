@@ -17,6 +17,7 @@ from analysis.predict.calibration import PublishedCurves
 from analysis.predict.predicted_targets import Answer, JobQuestion
 from analysis.study import Study
 from analysis.user_table.table_contract import UserTable
+from common.terminal import show
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -81,8 +82,8 @@ def _curves_and_costs(options: argparse.Namespace, study: Study) -> tuple[list[C
     """Return the curves to predict, and the fixed cost of a job of each if a job is to be predicted."""
     if options.file:
         read = user_tables.read_user_table(options.file, options.columns)
-        for line in [*read.interpretation, *(f"note: {note}" for note in read.notes)]:
-            print(line, file=arguments.notes_stream(options))
+        notes = (f"note: {note}" for note in read.notes)
+        show(*read.interpretation, *notes, file=arguments.notes_stream(options))
         return reading.file(read, options.exchange), _costs([read] if options.images else [])
     if not options.experiment:
         reports = [rows for _, rows in study.published.groupby("report", sort=False)]
@@ -143,5 +144,5 @@ def _draw(options: argparse.Namespace, predictions: list[Answer], published: Pub
 
     if not any(target.supported for prediction in predictions for target in prediction.targets):
         return
+    arguments.show_figures(options, ["predicted"])
     figure_files.save("predicted", partial(prediction_figure.draw, predictions, published.learned_for), options.out)
-    arguments.figure_printer(options)("predicted")

@@ -12,6 +12,7 @@ from analysis.page import proposal_page
 from analysis.proposal import Proposal, document
 from analysis.proposal.facts import BLANK
 from analysis.study import Study
+from common.terminal import show
 from record.run_files import write_file
 
 
@@ -40,9 +41,9 @@ def run(options: argparse.Namespace) -> int:
         raise TableError(f"{options.results}: {error}") from error
     write_proposal(content, options.out)
     for curve in content.curves:
-        print(contents.sentence(curve, options.threshold))
-    print(f"{options.out / 'proposal.html'}: to send, print it to a PDF from a browser (A4)")
-    print(f"the same as proposal.md and proposal.tex, all numbers as proposal.csv; fill in what has the mark {BLANK}")
+        show(contents.sentence(curve, options.threshold))
+    show(f"{options.out / 'proposal.html'}: to send, print it to a PDF from a browser (A4)")
+    show(f"the same as proposal.md and proposal.tex, all numbers as proposal.csv; fill in what has the mark {BLANK}")
     return 0
 
 

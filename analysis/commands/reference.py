@@ -10,6 +10,7 @@ from analysis.compare import comparison_text, sessions, site_reference
 from analysis.compare.launch_values import Key, Values
 from analysis.compare.sessions import Session
 from analysis.thresholds import limit
+from common.terminal import show
 from record import run_files as files
 
 
@@ -46,11 +47,11 @@ def run(options: argparse.Namespace) -> int:
         file, site_reference.dumps(site_reference.with_other_systems(new, stored) if stored else new), replace=True
     )
     print(comparison_text.value_table([(point, point.side.number) for point in new.points], "launches"), "", sep="\n")
-    print(f"{file}: {len(new.points)} values of {len(new.records)} launches, {new.first_day} to {new.last_day}; "
+    show(f"{file}: {len(new.points)} values of {len(new.records)} launches, {new.first_day} to {new.last_day}; "
           f"a value counts as the same within {100 * new.within:g} %")  # fmt: skip
     if any(len(point.launches) == 1 for point in new.points):
-        print("values of one launch: how far launches differ is not known; REPEATS=3 or more shows it")
-    print(f"keep it with the kit (git add --force {file}); after maintenance: measure with FORCE=1, then "
+        show("values of one launch: how far launches differ is not known; REPEATS=3 or more shows it")
+    show(f"keep it with the kit (git add --force {file}); after maintenance: measure with FORCE=1, then "
           f"make check-reference NAME={options.name}")  # fmt: skip
     return 0
 

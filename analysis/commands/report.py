@@ -8,11 +8,12 @@ import tempfile
 from pathlib import Path
 
 from analysis.commands import arguments
-from analysis.commands.draw import show
+from analysis.commands.draw import show_file
 from analysis.figures import figure_files, registry
 from analysis.page import ReportScope, analyse, page, report_scope
 from analysis.study import Study
 from analysis.table import tidy_columns
+from common.terminal import show
 
 
 def write_page(study: Study, out: Path, folder: Path | None = None, only: ReportScope | None = None) -> Study:
@@ -28,7 +29,7 @@ def write_page(study: Study, out: Path, folder: Path | None = None, only: Report
     with tempfile.TemporaryDirectory() as temporary:
         drawn = folder or Path(temporary)
         formats = figure_files.FORMATS if folder else ("svg",)
-        with figure_files.in_background(entries, study, drawn, show, formats):
+        with figure_files.in_background(entries, study, drawn, show_file, formats):
             analysed = analyse(study, only)
         if folder:
             figure_files.write_captions(figures, study, folder)
@@ -48,10 +49,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the page and print its path; returns the exit status."""
     if not options.results.exists():
-        print(f"{options.results}: no such folder: the page has the reports alone", file=sys.stderr)
+        show(f"{options.results}: no such folder: the page has the reports alone", file=sys.stderr)
     study = Study(options.results)
     only = report_scope(options.report, study.published, options.results) if options.report else None
     shown = write_page(study, options.out, options.figures, only)
     arguments.print_notices(shown, shown.failed)
-    print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB, opens without a network")
+    show(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB, opens without a network")
     return 0

@@ -59,8 +59,7 @@ def _brief(study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str
         f"{text_table(speedups)}\n\n{notes}",
         _prose("largest loss:", *losses) if losses else "",
         _prose(*atlas.placements(rows)),
-        f"what to try first: make diagnose EXPERIMENT={experiment}\n"
-        f"all numbers:       make summary EXPERIMENT={experiment}",
+        f"what to try first: make diagnose EXPERIMENT={experiment}",
     ]
 
 
@@ -99,5 +98,6 @@ def _draw(options: argparse.Namespace, rows: pd.DataFrame, study: Study) -> None
 
     figures, selected = registry.figures(study.local), study.narrowed(rows)
     entries = [entry for entry in figures.values() if not entry.points(selected).local.empty]
-    figure_files.draw(entries, study, options.out, arguments.figure_printer(options))
+    arguments.show_figures(options, [entry.id for entry in entries])
+    figure_files.draw(entries, study, options.out)
     figure_files.write_captions(figures, study, options.out)

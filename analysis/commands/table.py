@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.commands import arguments, user_tables
 from analysis.documents import csv_text
-from common.terminal import text_table
+from common.terminal import show, text_table
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -19,12 +19,12 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print how the columns were read, what was left out, and the rows; write them as CSV."""
     read = user_tables.read_user_table(options.file, options.columns, keep=True)
-    print(*read.interpretation, *(f"note: {note}" for note in read.notes), sep="\n", end="\n\n")
+    show(*read.interpretation, *(f"note: {note}" for note in read.notes), "")
     columns = read.shown() if read.published is None else read.published
     print(text_table(_short(columns)))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(csv_text(columns, float_format="%.12g"))
-    print(f"\nwritten: {options.out}")
+    show(f"\nwritten: {options.out}")
     return 0
 
 

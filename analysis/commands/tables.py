@@ -9,7 +9,7 @@ from analysis import reports
 from analysis.commands import arguments
 from analysis.documents import csv_text
 from analysis.study import Study
-from common.terminal import paragraph
+from common.terminal import show
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -25,14 +25,14 @@ def run(options: argparse.Namespace) -> int:
         text = tabulate(rows.astype(object).where(rows.notna(), ""), headers="keys", tablefmt="github", showindex=False)
         (options.out / f"{report}.md").write_text(f"# Report {report}: derived numbers, recomputed\n\n{text}\n")
     stated = numbers[numbers["stated"].notna()]
-    print(paragraph(f"{reports.counts(stated)}; all of them: {options.out}", hanging="  "))
+    show(f"{reports.counts(stated)}; all of them: {options.out}")
     for report, rows in stated.groupby("report"):
-        print(paragraph(f"report {report}: {reports.counts(rows)}", "  ", "    "))
-    print()
+        show(f"  report {report}: {reports.counts(rows)}", hanging="    ")
+    show("")
     unconfirmed = stated[~stated["agrees"].fillna(False)].to_dict("records")
     for row in unconfirmed:
         text = reports.text_row(row)
         number = ", ".join(filter(None, (f"report {row['report']}", text["place"], text["of"], text["quantity"])))
         values = f"stated {text['stated']}; computed {text['computed'] or 'nothing'}, {text['formula']}"
-        print(paragraph(f"{number}: {values}; agrees: {text['agrees']}", hanging="    "))
+        show(f"{number}: {values}; agrees: {text['agrees']}", hanging="    ")
     return 0

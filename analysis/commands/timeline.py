@@ -6,6 +6,7 @@ from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.study import Study
 from analysis.timeline import find_launches, load_launch, timeline_text
+from common.terminal import show
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for timeline in timelines:
         print(timeline_text.report(timeline))
-        print(f"\n{timeline.trace}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at "
+        show(f"\n{timeline.trace}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at "
               "chrome://tracing\n")  # fmt: skip
-    print("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")
+    show("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")
     return 0

@@ -15,6 +15,7 @@ from analysis.documents import Document, about
 from analysis.experiments import arms
 from analysis.experiments.arms import RankedContest
 from analysis.study import Study
+from common.terminal import show
 from record.run_files import write_file
 from record.this_kit import ROOT
 
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     contests = arms.contests(rows, study.records)
     if not contests:
         why = f"no complete runs of the base and of another arm of {options.experiment}"
-        print(f"{options.results}: {why}", file=sys.stderr)
+        show(f"{options.results}: {why}", file=sys.stderr)
         return 1
     if options.format == "json":
         print(documents.text(Tuning(contests=contests)))
@@ -58,9 +59,9 @@ def run(options: argparse.Namespace) -> int:
         print("\n\n".join(arms.report(contest) for contest in contests))
     if path and any(contest.winner for contest in contests):
         _write_settings(contests, rows, study, path)
-        print(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=arguments.notes_stream(options))
+        show(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=arguments.notes_stream(options))
     elif path:
-        print(f"\n{path} is not written: there are no faster settings", file=arguments.notes_stream(options))
+        show(f"\n{path} is not written: there are no faster settings", file=arguments.notes_stream(options))
     return 0
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from analysis.user_table import answers, table_contract
 from analysis.user_table.answers import Question
 from analysis.user_table.table_contract import UserTable
+from common.terminal import show
 
 
 def read_user_table(path: Path, columns: str, keep: bool = False) -> UserTable:
@@ -23,17 +24,17 @@ def read_user_table(path: Path, columns: str, keep: bool = False) -> UserTable:
             columns, keep = _answer(question), True
     if keep and columns.strip() and not columns.strip().isdigit() and path.is_file():
         try:
-            print(f"kept for later: {answers.written(path, columns)}", file=sys.stderr)
+            show(f"kept for later: {answers.written(path, columns)}", file=sys.stderr)
         except OSError as error:
-            print(f"not kept: {answers.beside(path)}: {error.strerror}", file=sys.stderr)
+            show(f"not kept: {answers.beside(path)}: {error.strerror}", file=sys.stderr)
     return result
 
 
 def _answer(question: Question) -> str:
     """Return the text of COLUMNS of the answer whose number a user types. Raises the question if it is none of them."""
-    print(question.text, file=sys.stderr)
+    show(question.text, file=sys.stderr)
     for number, columns in enumerate(question.answers, 1):
-        print(f'  {number}  COLUMNS="{columns}"', file=sys.stderr)
+        show(f'  {number}  COLUMNS="{columns}"', file=sys.stderr)
     print("number of the answer: ", end="", file=sys.stderr, flush=True)
     text = sys.stdin.readline().strip()
     if not text.isdecimal() or not 1 <= int(text) <= len(question.answers):

@@ -60,7 +60,7 @@ def _read(name: str, path: Path, columns: str) -> _Set:
     if not len(paths):
         reason = f"no complete run ({len(study.left_out)} left out, {len(study.failed)} failed)"
         reason = reason if path.exists() else "does not exist"
-        raise TableError(f"{path}: {reason}; give a folder of records, as A=results")
+        raise TableError(f"{path}: {reason}; give a folder of records, as A=results, or a table")
     records = {file: study.records[file] for file in paths}
     runs: dict[str, tuple[str, Details, str]] = {
         file: (run.experiment, details(run), run.config_hash) for file, run in records.items()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from analysis import labels
 from analysis.study import Study
 from record.schema import RunRecord
 
@@ -88,7 +89,7 @@ class FigureEntry:
         """Return the caption, with what holds for the figure of these local rows alone."""
         texts = captions()[self.texts or self.id]
         more = [sentence for name, sentence in texts.get("if", {}).items() if _has(local, name)]
-        return " ".join(" ".join([texts["caption"], *more]).split())
+        return " ".join(" ".join([texts["caption"], *more, labels.caption_note(local)]).split())
 
     @property
     def report(self) -> str:

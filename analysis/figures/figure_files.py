@@ -98,7 +98,7 @@ def _report(report: Report, id: str, job: Future) -> None:
         report(id)
 
 
-def draw(entries: Sequence[FigureEntry], study: Study, folder: Path, report: Report) -> None:
+def draw(entries: Sequence[FigureEntry], study: Study, folder: Path, report: Report = lambda id: None) -> None:
     """Draw the figures into `folder`, in parallel. report: as for `in_background`."""
     with in_background(entries, study, folder, report):
         pass

@@ -32,15 +32,13 @@ def draw(machine: MachineHistory, within: float) -> Figure:
     rows = [row for row in machine.points if row.quantity == quantity]
     marks = {point: plots.nth_marker(nth) for nth, point in enumerate(dict.fromkeys(row.point for row in rows))}
     subjects = list(dict.fromkeys(subject(row.model, quantity) for row in rows))
-    columns = min(2, len(subjects))
-    figure, panels = plots.canvas(-(-len(subjects) // columns), columns, 26 + 22 * len(subjects), sharey=True)
-    for nth, (axes, name) in enumerate(itertools.zip_longest(panels, subjects)):
-        axes.set_visible(name is not None)
+    figure, panels = plots.grid(len(subjects), 2, 26, 40, sharey=True)
+    for nth, (axes, name) in enumerate(zip(panels, subjects, strict=True)):
         points = [row for row in rows if subject(row.model, quantity) == name]
         _panel(axes, machine.sessions, points, within, marks)
         axes.set_title(name, loc="left")
-        axes.tick_params(labelbottom=nth + columns >= len(subjects))
-    for axes in panels[::columns]:
+        axes.tick_params(labelbottom=nth + 2 >= len(subjects))
+    for axes in panels[::2]:
         axes.set_ylabel(f"{DISPLAY[quantity][0]}, over before")
     return plots.legend(figure, _note(machine, within), columns=2)
 

@@ -114,6 +114,16 @@ def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool
     return figure, list(axes.flat)
 
 
+def grid(count: int, columns: int, height_mm: float, row_mm: float, **share: bool | str) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure of one column width, and its `count` axes in rows of `columns`, each row of row_mm."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure, axes = canvas(rows, columns, height_mm + rows * row_mm, **share)
+    for unused in axes[count:]:
+        unused.set_visible(False)
+    return figure, axes[:count]
+
+
 def draw(axes: Axes, lines: Iterable[DrawnLine], apart: bool = False) -> None:
     """Draw the lines, with intervals where they are known; points that shared cores are hollow.
 
@@ -182,17 +192,14 @@ def local_lines(
     points of more than one value each. Colours stand for models, or for the arms of a single one (`colours`).
     """
     runs = speedups.rates(local, by)
-    colour_of = colours(runs)
     lines = []
-    for (_, series), points in runs.groupby(["model", "series"], sort=False):
+    for _, points in runs.groupby(["model", "series"], sort=False):
         base = speedups.base_of(points, runs)
         curve, values = speedups.curve(points, over, base), speedups.paired(points, over, base)
         shared = controls.invalid(points).groupby(points[over]).any()
-        model, counts = points["model"].iloc[0], [point.n for point in curve]
-        label = [f"{labels.name(model)}, local", labels.measurement_counts(points, curve)]
-        label += labels.distinctions(points, runs)
-        nth = series_number(runs, model, series)
-        line = empty_line(", ".join(label), colour_of[str(model), str(series)], nth, model)
+        counts = [point.n for point in curve]
+        repeats = [labels.n_range(counts)] if points["round"].isna().all() else []  # rounds are counted in the note
+        line = series_line(points, runs, "local", *repeats)
         raw = (values["size"].tolist(), values[value].tolist()) if max(counts) > 1 else ((), ())
         numbers = {point.size: getattr(point, value) for point in curve}
         line = through(line, numbers, shared=shared.tolist(), raw=raw)
@@ -213,9 +220,15 @@ def colours(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
     return {key: colour(key[0]) for key in series}
 
 
-def series_number(runs: pd.DataFrame, model: object, series: object) -> int:
-    """Return the number of a series among those of its model in these runs, from 0."""
-    return runs[runs["model"] == model]["series"].unique().tolist().index(series)
+def series_line(rows: pd.DataFrame, runs: pd.DataFrame, *more: str) -> DrawnLine:
+    """Return a line without points in the style of a series among these runs, labelled by what tells it apart.
+
+    rows: its rows. more: stands in the label behind the name of the model.
+    """
+    model, series = rows["model"].iloc[0], rows["series"].iloc[0]
+    label = ", ".join([labels.name(model), *more, *labels.distinctions(rows, runs)])
+    nth = runs[runs["model"] == model]["series"].unique().tolist().index(series)
+    return empty_line(label, colours(runs)[str(model), str(series)], nth, model)
 
 
 def nth_marker(nth: int) -> str:
@@ -351,23 +364,17 @@ def epochs(local: pd.DataFrame, quantity: str, line: DrawnLine) -> list[DrawnLin
     return [means(rows, "value", "epoch", line, scaling=False) for _, rows in by_series]
 
 
-# Labels name the algorithm: others could pass the bound.
-_BOUND_LABELS = {
-    COMPUTE: "compute limit: direct convolution at the measured peak",
-    LINK: "link limit: ring allreduce at the measured bandwidth",
-}
+_BOUND_LABELS = {COMPUTE: "limit of direct convolution", LINK: "limit of ring allreduce"}  # others could pass it
 _BOUND_STYLES = {COMPUTE: "-", LINK: (0, (7, 1.5, 1, 1.5, 1, 1.5))}  # no series and no ideal has one of these
 _BOUND_WIDTH = 0.5
 _HIGHEST_BOUND = 3.0  # times the highest point: an axis does not stretch to a bound above
 
 
-def draw_bounds(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None, prefix: str = "") -> None:
+def draw_bounds(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None) -> None:
     """Draw the bounds of each series over a column, as lines without markers in the colour of its model.
 
     A bound is the largest of its launches. Arms share the highest of theirs. The axis does not stretch to a bound far
-    above the points; its label says if it is off scale. Call this after all else is drawn.
-
-    colour: of all lines, not of the model. prefix: of the labels, "local" next to points that have other bounds.
+    above the points: it is not drawn. Call this after all else is drawn. colour: of all lines, not of the model.
     """
     highest = _HIGHEST_BOUND * max(_heights(axes), default=0.0)
     bottom, top = axes.get_ylim()
@@ -375,14 +382,11 @@ def draw_bounds(axes: Axes, local: pd.DataFrame, over: str, colour: str | None =
     measured = local[local["kind"].eq("measured")]
     for quantity, name in _BOUND_LABELS.items():
         style: dict[str, Any] = {"linestyle": _BOUND_STYLES[quantity], "linewidth": _BOUND_WIDTH}
-        bounds = list(_bounds_by_series(measured, quantity, over))
+        bounds = [b for b in _bounds_by_series(measured, quantity, over) if b[0].min() <= highest]
         for bound, own_colour in bounds:
             axes.plot(*_bound_line(bound), color=colour or own_colour, **style)
         if bounds:
-            beyond = np.concatenate([bound > highest for bound, _ in bounds])
-            remark = " (off scale)" if beyond.all() else " (partly off scale)" if beyond.any() else ""
-            label = f"{prefix} {name}{remark}".strip()
-            axes.plot([], [], color=colour or GREY, label=label, **style)
+            axes.plot([], [], color=colour or GREY, label=name, **style)
     axes.set_ylim(bottom, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
 
 
@@ -408,15 +412,6 @@ def _heights(axes: Axes) -> list[float]:
     lines = [line for line in axes.get_lines() if line.get_transform().contains_branch_seperately(axes.transData)[1]]
     heights = [y for line in lines for y in np.asarray(line.get_ydata(), float).tolist()]
     return [y for y in heights if math.isfinite(y)]
-
-
-def merge_bound_labels(panels: Sequence[Axes]) -> None:
-    """Give each bound one label in all panels of a figure, with a remark if it is off scale in some."""
-    for name in _BOUND_LABELS.values():
-        lines = [line for axes in panels for line in axes.get_lines() if name in str(line.get_label())]
-        labels = {str(line.get_label()) for line in lines}
-        for line in lines if len(labels) > 1 else ():
-            line.set_label(f"{min(labels, key=len).partition(' (')[0]} (partly off scale)")
 
 
 def mark_bounds(axes: Axes, bounds: Mapping[str, float], y: float) -> None:

@@ -28,18 +28,14 @@ def draw(answers: Sequence[Answer], learned: Callable[[Curve], float]) -> Figure
     `learned`: the calibration for a curve.
     """
     drawn = [answer for answer in answers if any(target.supported for target in answer.targets)][:PANELS]
-    columns = min(2, len(drawn))
-    rows = -(-len(drawn) // columns)
-    figure, panels = plots.canvas(rows, columns, 24 + 44 * rows)
-    for axes, answer in zip(panels, drawn, strict=False):
+    figure, panels = plots.grid(len(drawn), 2, 24, 44)
+    for axes, answer in zip(panels, drawn, strict=True):
         _panel(axes, answer, learned(answer.curve))
-    for axes in panels[len(drawn) :]:
-        axes.set_visible(False)
     units = {answer.curve.unit for answer in drawn} - {"1/s"}
     rate = units.pop() if len(units) == 1 else "rate"
-    for axes in panels[::columns]:
+    for axes in panels[::2]:
         axes.set_ylabel(f"{rate} of a rank")
-    for axes in panels[max(len(drawn) - columns, 0) : len(drawn)]:
+    for axes in panels[-2:]:
         axes.set_xlabel("ranks")
     return plots.legend(figure)
 

@@ -129,14 +129,11 @@ def _phases(points: FigureData) -> Figure:
     local = points.local[points.local["quantity"].str.startswith("phase_") | points.local["quantity"].eq("job_s")]
     local = local.assign(name=local["model"].map(labels.name))
     curves = list(local.groupby(["name", "series"], sort=False))
-    rows_of_panels = (len(curves) + 2) // 3
-    fig, panels = plots.canvas(rows_of_panels, min(3, len(curves)), 45 + 42 * rows_of_panels, sharey=True)
-    for axes, ((model, _), rows) in zip(panels, curves, strict=False):
+    fig, panels = plots.grid(len(curves), 3, 45, 42, sharey=True)
+    for axes, ((model, _), rows) in zip(panels, curves, strict=True):
         _stack(axes, rows, over)
         n = rows[rows["quantity"] == "job_s"].groupby(over)["record"].nunique()
         axes.set_title(textwrap.fill(", ".join([str(model), labels.n_range(n), *labels.distinctions(rows, local)]), 18))
-    for axes in panels[len(curves) :]:
-        axes.set_visible(False)
     panels[0].set_ylabel("time of the job [s]")
     return plots.legend(fig, labels.figure_note(local, stacked=True))
 

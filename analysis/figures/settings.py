@@ -147,18 +147,15 @@ def _measured_quantities(local: pd.DataFrame) -> list[str]:
 
 def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[DrawnLine]:
     """Return a line for each series that has the quantity; runs: of all points, with their position `x`."""
-    colours, lines = plots.colours(runs), []
-    for (model, series), rows in runs.groupby(["model", "series"], sort=False):
+    lines = []
+    for _, rows in runs.groupby(["model", "series"], sort=False):
         joules_at = {float(str(x)): joules(local, at, quantity) for x, at in rows.groupby("x")}
         launches = {x: values for x, values in joules_at.items() if values}
         if not launches:
             continue
         medians = {x: repeats.typical(values) for x, values in launches.items()}
         raw = [(x, value) for x, values in launches.items() for launch in values for value in launch]
-        label = [f"{labels.name(model)}, local", labels.n_range(median.n for median in medians.values())]
-        label += labels.distinctions(rows, runs)
-        nth = plots.series_number(runs, model, series)
-        line = plots.empty_line(", ".join(label), colours[str(model), str(series)], nth, model)
+        line = plots.series_line(rows, runs, "local", labels.n_range(median.n for median in medians.values()))
         invalid = controls.invalid(rows).groupby(rows["x"]).any()
         dots = ([x for x, _ in raw], [y for _, y in raw]) if len(raw) > len(launches) else ((), ())
         lines.append(plots.through(line, medians, shared=[bool(invalid[x]) for x in launches], raw=dots))

@@ -82,12 +82,8 @@ def _final_accuracy(points: FigureData) -> Figure:
 
 def _draw_series(axes: Axes, runs: pd.DataFrame, column: str, scaling: bool) -> None:
     """Draw a column of `runs`, one row a run, over their `x`."""
-    colours, lines = plots.colours(runs), []
-    for (model, series), group in runs.groupby(["model", "series"], sort=False):
-        label = ", ".join([labels.name(model), *labels.distinctions(group, runs)])
-        nth, shade = plots.series_number(runs, model, series), colours[str(model), str(series)]
-        lines.append(plots.means(group, column, "x", plots.empty_line(label, shade, nth, model), scaling))
-    plots.draw(axes, lines)
+    series = [rows for _, rows in runs.groupby(["model", "series"], sort=False)]
+    plots.draw(axes, [plots.means(rows, column, "x", plots.series_line(rows, runs), scaling) for rows in series])
 
 
 _STYLES = ("-", *plots.STYLES)

@@ -124,7 +124,7 @@ def _title(timeline: LaunchTimeline) -> str:
     cycle = "" if timeline.cycle_time_ms is None else f", cycle {timeline.cycle_time_ms:g} ms"
     size = f"{len(timeline.ranks)} ranks on {counted(timeline.hosts, 'host')}, batch {timeline.batch_per_rank}"
     design = f"{timeline.gradients} gradients, {timeline.controller}{cycle}"
-    return f"== {labels.name(timeline.model)}, {size}, {design}: {timeline.timed_steps} timed steps"
+    return paragraph(f"== {labels.name(timeline.model)}, {size}, {design}: {timeline.timed_steps} timed steps")
 
 
 def _ms(time_s: Number) -> str:

@@ -63,9 +63,8 @@ def test_an_interval_in_rounds_says_which_variation_it_allows_for(results):
         run = make_rounds([(0.5, 0.8, 0.55)] * 6, repeat=repeat)
         run.started_at = started_at
         save(run, results.folder)
-    assert (
-        "bars: 95 % interval, for launches like these within 11 min; another hour or day may differ by more; dots"
-        in labels.figure_note(results.table())
-    )
+    note = "bars: 95 % interval, for launches like these within 11 min; dots: 12 rounds in 2 launches a point"
+    assert note in labels.figure_note(results.table())
+    assert "another hour or day may differ by more" in labels.caption_note(results.table())
     one_launch = results.table().query("repeat == 0")
     assert "for more rounds of the same launch" in labels.interval_meaning(one_launch)

@@ -33,7 +33,9 @@ def test_usage_is_shown_on_request_and_for_a_missing_or_unknown_command(argv, st
         main(argv)
     assert stop.value.code == status
     output = capsys.readouterr()
-    assert "usage: python -m analysis" in (output.err if status else output.out)
+    assert (
+        ("error: " in output.err and "python -m analysis --help" in output.err) if status else "usage: " in output.out
+    )
 
 
 @pytest.mark.slow

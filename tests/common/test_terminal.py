@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from common.terminal import paragraph, text_table
+from common.terminal import paragraph, show, text_table
 
 
 @pytest.mark.parametrize(("columns", "blocks"), [(50, 3), (60, 2), (120, 1)])
@@ -41,5 +41,20 @@ def test_a_paragraph_is_wrapped_at_words_and_its_paths_stay_whole(monkeypatch):
     assert paragraph(f"a note on what is in {path} of today", "  ", "  ") == (
         f"  a note on what is in\n    {path}\n    of today"
     )
-    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.delenv("COLUMNS")
     assert max(map(len, paragraph("word " * 100).splitlines())) == 99  # of 100: no word is cut
+
+
+def test_lines_are_wrapped_below_their_indentation_and_commands_stay_whole(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    command = "make weak-scaling NODES=2 ARGS=measure.budget_s=1200"
+    show("  fix: install the compiler of your system now", command, "", f"first `{command}`, then this")
+    assert capsys.readouterr().out.splitlines() == [
+        "  fix: install the compiler of your",
+        "    system now",
+        command,
+        "",
+        "first",
+        f"  `{command}`,",
+        "  then this",
+    ]

@@ -79,8 +79,7 @@ def analyse(*arguments: str, status: int = 0) -> str:
     """
     output = io.StringIO()
     errors = io.StringIO() if "json" in arguments else output
-    with redirect_stdout(output), redirect_stderr(errors), pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLUMNS", "1000")  # no sentence is broken
+    with redirect_stdout(output), redirect_stderr(errors):
         exit_status = main([*arguments])
     assert exit_status == status, output.getvalue()
     return output.getvalue()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import FrameType, MappingProxyType
 
 MARK = "STARTED_BY_TESTS_OF"
+UNBROKEN = "1000"  # columns, in which commands break no sentence
 
 # Variables of `make test JUNIT=file` must not reach the calls of make in tests, nor the width of a terminal any test.
 for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "JUNIT", "UNIT", "ALL", "PYTEST_ARGS", "COLUMNS"):
@@ -18,7 +19,7 @@ for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "JUNIT", "UNIT", "ALL", "PYTES
 # Marks what tests of this process start, in processes of others too: `time_limit` ends it.
 os.environ[MARK] = str(os.getpid())
 
-ENVIRONMENT: Mapping[str, str] = MappingProxyType(dict(os.environ))
+ENVIRONMENT: Mapping[str, str] = MappingProxyType({**os.environ, "COLUMNS": UNBROKEN})
 
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:

@@ -55,10 +55,10 @@ def set_up(kit, *groups, **variables):
 
 
 def refused(kit, *groups, **variables):
-    """The output when these groups are refused and nothing is done."""
+    """The words of the output, in one line, when these groups are refused and nothing is done."""
     status, actions, output = set_up(kit, *groups, **variables)
     assert (status, actions) == (1, [])
-    return output
+    return " ".join(output.split())
 
 
 def python(kit, version):
@@ -200,7 +200,7 @@ def test_ctrl_c_in_any_step_is_one_line_and_the_same_command_resumes(kit, monkey
 def test_a_python_that_the_lock_is_not_for_is_refused(kit, version):
     name = python(kit, version)
     output = refused(kit, "analysis", PYTHON=name)
-    assert f"error: PYTHON={name}: Python {version}.0; TensorFlow 2.21 needs Python 3.11, 3.12\nor 3.13." in output
+    assert f"error: PYTHON={name}: Python {version}.0; TensorFlow 2.21 needs Python 3.11, 3.12 or 3.13." in output
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.13"])
@@ -213,7 +213,7 @@ def test_a_python_that_the_lock_is_for_is_taken(kit, version):
 def test_without_a_suitable_python_the_error_explains_how_to_get_one(kit):
     output = refused(kit, "analysis", PYTHON_OF_UV="")
     assert "no route to the downloads" in output
-    for way in ("Debian 12 and 13, Ubuntu 24.04   sudo apt-get install python3", "sudo dnf install", "module load"):
+    for way in ("Debian 12 and 13, Ubuntu 24.04 sudo apt-get install python3", "sudo dnf install", "module load"):
         assert way in output
 
 
@@ -236,7 +236,7 @@ def test_nothing_is_installed_where_a_check_fails(kit):
     doctor = "import sys; print('compiler  FAILURE  no g++:', *sys.argv[1:]); sys.exit(1)"
     write_program(kit / "train/tools/doctor.py", f"#!{sys.executable}\n{doctor}")
     output = refused(kit, "dev", "cpu")
-    assert output.splitlines()[0] == "compiler  FAILURE  no g++: --before-setup cpu"
+    assert output.startswith("compiler FAILURE no g++: --before-setup cpu error: ")
     assert "nothing was installed" in output
 
 
@@ -258,14 +258,14 @@ def test_what_pip_says_is_shown_where_it_cannot_install_uv(kit):
     steps += f' "-m venv"*) mkdir -p .venv/uv/bin; cp "$0" .venv/uv/bin/python ;; *) exec {sys.executable} "$@" ;; esac'
     write_program(kit / "bin/python3", steps)
     output = refused(kit, "analysis", PATH=f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin")
-    assert "  | ERROR: no route to the index" in output
-    assert output.splitlines()[-1].startswith("error: uv could not be installed: why is above.")
+    assert "| ERROR: no route to the index" in output
+    assert "error: uv could not be installed: why is above." in output
     assert "python3-venv" not in output
 
 
 def test_a_python_that_is_not_there_is_named_before_anything_else(kit):
     (kit / "bin/uv").unlink()
-    assert refused(kit, "analysis", PYTHON="python3.9999") == "error: PYTHON=python3.9999: there is no such program\n"
+    assert refused(kit, "analysis", PYTHON="python3.9999") == "error: PYTHON=python3.9999: there is no such program"
 
 
 UV_OF_TESTS = (

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from common.printable import os_error_text
+from common.terminal import show
 
 _LISTED = 8
 # Name of a bound, its comparison of a value with the bound, and the bound as text.
@@ -49,7 +50,7 @@ def reported(work: Callable[[], int]) -> int:
             "the system starts no further thread: raise the limit on processes (ulimit -u, or pids.max of the cgroup) "
             "or on memory (ulimit -v)"
         )
-    print(f"error: {message}", file=sys.stderr)
+    show(f"error: {message}", file=sys.stderr)
     return 2
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from common import bounded_files as bounded
+from common.terminal import show
 from record.this_kit import ROOT
 from train.config import quoted
 from train.config.checks import Rule, allow
@@ -216,9 +217,9 @@ def main() -> int:
         with path.open("x") as file:
             file.write(f"# make scaling NODES=4 PROGRAM={path}\n\n" + "\n".join(lines) + "\n")
     except OSError as error:
-        print(f"error: WRITE={path}: {error.strerror}", file=sys.stderr)
+        show(f"error: WRITE={path}: {error.strerror}", file=sys.stderr)
         return 2
-    print(f"{path}: written; edit it, then make scaling NODES=2 PROGRAM={path} DRY_RUN=1")
+    show(f"{path}: written; edit it, then make scaling NODES=2 PROGRAM={path} DRY_RUN=1")
     return 0
 
 

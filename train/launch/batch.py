@@ -11,10 +11,9 @@ from pathlib import Path
 from statistics import fmean
 
 import msgspec
-from rich.console import Console
-from rich.markup import escape
 
 from common import bounded_files as bounded
+from common.terminal import show
 from record import run_files as files
 from train.config.checks import ConfigError
 from train.config.run_config import RunConfig
@@ -131,7 +130,7 @@ def read_submissions(results: Path, launcher: str) -> list[Submission]:
         try:
             jobs.append(msgspec.json.decode(bounded.check_json(bounded.read(path)), type=Submission))
         except (OSError, ValueError) as error:
-            print(f"warning: {path}: no job of a launch: {error}; it is left out", file=sys.stderr)
+            show(f"warning: {path}: no job of a launch: {error}; it is left out", file=sys.stderr)
     return jobs
 
 
@@ -149,19 +148,19 @@ def states_of_points(jobs: Sequence[Submission], queue: Mapping[str, QueuedJob])
     return states
 
 
-def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options, console: Console) -> None:
+def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options) -> None:
     """Show the cost and submit, or print the batch scripts.
 
     Raises ConfigError if the batch system refuses, or has these runs in its queue already, and OSError.
     """
     to_do, durations = remaining(planned, options.force)
     if skipped := len(planned) - len(to_do):
-        console.print(f"{skipped} of {len(planned)} runs are measured already; FORCE=1 measures again")
+        show(f"{skipped} of {len(planned)} runs are measured already; FORCE=1 measures again")
     if not to_do:
-        console.print("nothing to submit; `make figures` draws what was measured")
+        show("nothing to submit; `make figures` draws what was measured")
         return
     planned_jobs = jobs(to_do, durations, options)
-    _show_cost(planned_jobs, durations, launcher, console)
+    _show_cost(planned_jobs, durations, launcher)
     if options.dry_run:
         for planned_job in planned_jobs:
             print(launcher.script(planned_job.job))
@@ -169,20 +168,19 @@ def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options, co
     _refuse_duplicates(to_do, launcher)
     for planned_job in planned_jobs:
         job_id = _submit_one(planned_job, launcher)
-        console.print(f"submitted job {job_id} ({planned_job.job.name}); `make status` shows its state")
+        show(f"submitted job {job_id} ({planned_job.job.name}); `make status` shows its state")
 
 
-def _show_cost(planned: Sequence[PlannedJob], durations: Durations, launcher: BatchLauncher, console: Console) -> None:
+def _show_cost(planned: Sequence[PlannedJob], durations: Durations, launcher: BatchLauncher) -> None:
     system = planned[0].job.system
     if system.remark:
-        console.print(f"[yellow]system={system.name}:[/yellow] {escape(system.remark)}", highlight=False)
+        show(f"system={system.name}: {system.remark}")
     for planned_job in planned:
-        console.print(cost(planned_job, durations), highlight=False)
+        show(cost(planned_job, durations))
         if planned_job.estimate_s > planned_job.job.limit_s - launcher.warns_before_s:
-            console.print(
-                "[yellow]warning:[/yellow] it will not end within its time limit; what it measured is kept, and the "
-                "same command submits the rest",
-                highlight=False,
+            show(
+                "warning: it will not end within its time limit; what it measured is kept, and the "
+                "same command submits the rest"
             )
 
 

@@ -9,7 +9,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 
 from common import affinity, printable
 from record import ledger, protocol
@@ -92,7 +91,7 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
             points = {run.home: run.point for run in to_do}
             show_lines("", point_checks.check_input(list(points.values()), plan.launcher.hosts_apart), console)
     if system and submits:
-        submit(runs, system, options, console)
+        submit(runs, system, options)
         return 0
     if options.dry_run:
         show_lines("", Queue(runs, options.force).remarks(), console)
@@ -109,7 +108,7 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
             folders.enter_context(alone(folder))
         show_lines("", record_interrupted({run.home for run in runs}), console)
         if not options.force and (again := read_again(plan.points)):
-            console.print(f"{again} launches were read again with another pattern, and not measured again")
+            show_lines("", [f"{again} launches were read again with another pattern, and not measured again"], console)
         return make_runs(runs, plan, options.force, console) or int(bool(plan.too_large))
 
 
@@ -149,7 +148,8 @@ def make_runs(runs: Sequence[Run], plan: Plan, force: bool, console: Console) ->
             failed = run_all(runs, plan.launcher, force, console, [watchers.watch])
         except Interrupted as caught:
             interruption = caught
-            console.print(f"interrupted by {caught}: what was measured is kept, the same command resumes from here")
+            text = f"interrupted by {caught}: what was measured is kept, the same command resumes from here"
+            show_lines("", [text], console)
     show_lines(WARNING, watchers.finish(), console)
     track(runs, console)
     if interruption:
@@ -159,7 +159,7 @@ def make_runs(runs: Sequence[Run], plan: Plan, force: bool, console: Console) ->
         return WRONG_INPUT
     if failed:
         show_lines(f"[red]{len(failed)} of {len(runs)} runs failed:[/red]", [", ".join(failed)], console)
-        console.print("The same command runs only these again.")
+        show_lines("", ["The same command runs only these again."], console)
         show_lines("It changes with the running times:", proposals_by_clock(plan.points), console)
     return 1 if failed else 0
 
@@ -209,5 +209,5 @@ def run_all(
             with open(path, "a", encoding="utf-8") as file:
                 print(*map(printable.escaped, last), sep="\n", file=file)
         else:
-            console.print("", escape("\n".join(last)), sep="\n", highlight=False, soft_wrap=True)
+            show_lines("", ["", *last], console)
     return queue.failed

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from common import affinity
 from common.printable import printable_output
+from common.terminal import show
 from record import reproduction
 from record import run_files as files
 from record.progress import duration
@@ -154,12 +155,12 @@ def show_experiments(planned: Sequence[Planned], console: Console) -> None:
     all_s = math.fsum(item.estimate.all_s for item in planned)
     assumed = any(item.estimate.assumed_s for item in planned)
     source = " (assumed: of launches like none made here, each launcher.assumed_run_s; of rounds their budget)"
-    console.print(f"in all {duration(all_s)} at most{source if assumed else ''}", highlight=False)
+    show(f"in all {duration(all_s)} at most{source if assumed else ''}")
     for item in planned:
         if item.why_not:
-            console.print(escape(f"cannot run here: {item.part.experiment}: {item.why_not}"), highlight=False)
+            show(f"cannot run here: {item.part.experiment}: {item.why_not}")
         for why in item.left_out if not item.why_not else ():
-            console.print(escape(f"left out of {item.part.experiment}: {why}"), highlight=False)
+            show(f"left out of {item.part.experiment}: {why}")
 
 
 def measure_experiment(planned: Planned, overrides: Sequence[str], force: bool, console: Console) -> ExperimentOutcome:
@@ -172,7 +173,7 @@ def measure_experiment(planned: Planned, overrides: Sequence[str], force: bool, 
         options = Options(tuple(planned.part.overrides(overrides)), force=force)
         status = execute.carry_out(planned.plan, options, console)
     except (ConfigError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        show(f"error: {error}", file=sys.stderr)
         status = 2
     if status > 128:
         raise Interrupted(status - 128)
@@ -207,11 +208,11 @@ def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str],
     try:
         for item in planned:
             if not item.why_not:
-                print(f"\n== {item.part.experiment}: {item.part.shows}", flush=True)
+                show(f"\n== {item.part.experiment}: {item.part.shows}")
             outcomes.append(measure_experiment(item, overrides, force, console))
     except Interrupted as interruption:
         status = 128 + interruption.signal
-        print("interrupted: the same command goes on from here")
+        show("interrupted: the same command goes on from here")
     outcomes += [outcome(item) for item in planned[len(outcomes) :]]
     reproduction.write_reproduction(Reproduction(report, outcomes), results)
     return status or int(any(result.status == "failed" for result in outcomes))

@@ -17,6 +17,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from common.printable import escaped, unescaped_output
+from common.terminal import columns, prose
 from common.typed_commands import changed
 from record import clock, progress
 from record.progress import Config, Follower, RunProgress, duration
@@ -34,7 +35,6 @@ LAST_LINES = "LAST_LINES"  # variable of train/make.py: the file for lines that 
 SHOW_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal a line that changes; in a log or with TERM=dumb a line a minute
 WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
 
-_LOG_COLUMNS = 160  # of a table where no one has set a width
 _NARROW_COLUMNS = 60  # of a terminal on which the table of points leaves out cores and threads
 
 
@@ -42,12 +42,11 @@ class Terminal(Console):
     """The output of a command: a console whose texts hold no control character."""
 
     def __init__(self, **options: Any) -> None:
-        """Write to standard output; long lines are wrapped on a terminal, not in a log. options: as of Console."""
+        """Write to standard output. options: as of Console."""
         # The file is named, because within a live display `sys.stdout` is a proxy of Rich that leads to our escapes.
         super().__init__(file=unescaped_output(), **options)
-        self.soft_wrap = not self.is_terminal
-        if self.soft_wrap and "width" not in options:
-            self.width = _LOG_COLUMNS
+        if not self.is_terminal and "width" not in options:
+            self.width = columns()
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Return the segments of an object: texts are escaped, Rich's own control codes are not."""
@@ -65,7 +64,7 @@ def show_points(points: Sequence[PlannedPoint], console: Console) -> None:
     table.add_column(heads[0], overflow="fold")
     for column in columns[1:]:
         width = max(len(word) for text in (heads[column], *(row[column] for row in cells)) for word in text.split())
-        table.add_column(heads[column], justify="right", min_width=width, max_width=width)
+        table.add_column(heads[column], justify="right", min_width=width)
     for row in cells:
         table.add_row(*(Text(row[column]) for column in columns))
     console.print(table)
@@ -123,10 +122,9 @@ def curve_lines(curves: Sequence[PlannedPoint]) -> list[str]:
     grouped = [curve for curve in curves if curve.config.launch.rank_groups]
     at_once = [curve.name for curve in grouped if curve.config.launch.rank_groups_at_once]
     in_turn = [curve.name for curve in grouped if curve.name not in at_once]
-    all_s = sum(curve.config.measure.curve_budget_s for curve in curves)
     lines = [
         f"{counted(len(curves), 'curve')} in rounds, {counted(measure.repeats, 'launch', 'launches')} or more of each, "
-        f"spread over about {duration(all_s)}, or until each ratio is known to ± {100 * measure.precision_fraction:g} %"
+        f"until each ratio is known to ± {100 * measure.precision_fraction:g} % or the time is over"
     ]
     for curve in curves:
         arms = curve.config.launch.rounds
@@ -165,8 +163,10 @@ def _cells(point: PlannedPoint) -> list[str]:
 
 def show_lines(kind: str, lines: Iterable[str], console: Console) -> None:
     """Print lines, each with its kind in front, as `[red]error:[/red]`."""
+    label = Text.from_markup(f"{kind} " if kind else "")
     for line in lines:
-        console.print(f"{kind} {escape(line)}" if kind else escape(line), highlight=False)
+        # A path or command that is longer than the terminal stays whole, to be copied.
+        console.print(label + prose(label.plain + line)[len(label.plain) :], soft_wrap=True)
 
 
 def progress_reporter(
@@ -246,6 +246,7 @@ class Screen:
         self._line = ProgressLine(console, len(queue.runs), (lambda: self._table) if self._has_table else None)
         self._bar = self._line.add_task("", total=len(queue.runs), all_s=None)
         self._notes: set[str] = set()
+        self._skips: set[tuple[str, str]] = set()
         self._has_read = False  # the number of a user's program: shown once
         self._began = time.monotonic()
         show_lines("", queue.remarks(), console)
@@ -283,7 +284,9 @@ class Screen:
 
     def skip(self, run: Run, why: str) -> None:
         """Show that a run is skipped, and why."""
-        show_lines("", [f"{run.label}: not made, {why}"], self._console)
+        if (run.point.name, why) not in self._skips:  # of several launches the first one
+            self._skips.add((run.point.name, why))
+            show_lines("", [f"{run.label}: not made, {why}"], self._console)
         self._line.advance(self._bar)
 
     def end(self, run: Run, record: RunRecord | None, problem: str | None) -> None:
@@ -298,7 +301,8 @@ class Screen:
             show_lines(ERROR, [problem], self._console)
         elif record and not self._console.is_interactive:
             number = f"{self._queue.number + 1}/{len(self._queue.runs)}"
-            self._console.print(escape(f"[{number}] {run.label}: {record.job_s:.0f} s; {self._queue.time_left()}"))
+            text = f"[{number}] {run.label}: {record.job_s:.0f} s; {self._queue.time_left()}"
+            show_lines("", [text], self._console)
         if self._has_table:
             curves = self._queue.curves()
             self._table = curve_table.table(curves)
@@ -318,9 +322,9 @@ class Screen:
         if self._queue.failed or not (shortfalls := self._queue.shortfalls()):
             return []
         seconds = self._queue.sufficient_s(shortfalls)
-        reasons = [line for short in shortfalls for line in short.lines()]
-        how = [
+        return [
+            f"less precise than the ± {100 * self._queue.precision_fraction:g} % asked for:",
+            *(short.line() for short in shortfalls),
             f"to go on, up to {duration(seconds)} in all:",
             shlex.join(changed(command, keys={"measure.budget_s": str(seconds)})),
         ]
-        return ["less precise than asked for:", *reasons, *how]

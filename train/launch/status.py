@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from common.printable import printable_output
+from common.terminal import show
 from record import ledger, progress, protocol
 from record import run_files as files
 from record import schema as record
@@ -61,7 +62,7 @@ def find_jobs(results: Path) -> tuple[list[Submission], dict[str, QueuedJob]]:
             try:
                 queue |= launcher.queue()
             except ConfigError as error:
-                print(f"warning: {error}; the state of its jobs is not known", file=sys.stderr)
+                show(f"warning: {error}; the state of its jobs is not known", file=sys.stderr)
     return submitted_jobs, queue
 
 
@@ -132,18 +133,15 @@ def main() -> int:
     submitted, queue = find_jobs(results)
     by_point = state_counts(results, submitted, queue)
     if not by_point:
-        print(f"{results}: nothing was measured or submitted yet")
+        show(f"{results}: nothing was measured or submitted yet")
         return 0
-    console = Terminal()
-    console.print(state_table(by_point))
-    for line in under_way(by_point, time.time()):
-        console.print(line, highlight=False, markup=False)
+    Terminal().print(state_table(by_point))
+    show(*under_way(by_point, time.time()))
     for job in submitted:
         if job.job_id in queue:
             queued = queue[job.job_id]
             reason = f" ({queued.reason})" if queued.reason else ""
-            text = f"job {job.job_id}: {queued.state}{reason}, {job.nodes} nodes"
-            console.print(text, highlight=False, markup=False)
+            show(f"job {job.job_id}: {queued.state}{reason}, {job.nodes} nodes")
     return 0
 
 

@@ -17,6 +17,7 @@ import msgspec
 import pynvml
 
 from common.programs import finished
+from common.terminal import show
 from record.schema import GpuState
 
 LIBRARY = "libnvidia-ml.so.1"  # NVML itself
@@ -85,12 +86,12 @@ def query(timeout_s: float = _TIMEOUT_S) -> InstalledGpus:
         answer, _ = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()  # without waiting for its end
-        print(f"warning: NVIDIA's driver did not answer within {timeout_s:g} s: GPUs are not named", file=sys.stderr)
+        show(f"warning: NVIDIA's driver did not answer within {timeout_s:g} s: GPUs are not named", file=sys.stderr)
         return InstalledGpus([])
     try:
         return InstalledGpus([]) if process.returncode else msgspec.json.decode(answer, type=InstalledGpus)
     except msgspec.MsgspecError as error:  # a library that it loads may print, too
-        print(f"warning: what asks NVIDIA's driver printed no answer ({error}): GPUs are not named", file=sys.stderr)
+        show(f"warning: what asks NVIDIA's driver printed no answer ({error}): GPUs are not named", file=sys.stderr)
         return InstalledGpus([])
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from common.printable import printable_output
-from train.config.checks import ConfigError
+from train.config.checks import reported
 
 
 def tensorflow_main(
     module: str, about: str, overrides: str, work: Callable[[list[str]], int], gpu: bool = False
 ) -> NoReturn:
-    """Call `work` with the overrides of the command line and exit with the status it returns; 2 after a ConfigError.
+    """Call `work` with the overrides of the command line and exit with its status, as `reported` does.
 
     about: the module's docstring; its first line is the help. overrides: an example of them, for the help.
     work: imports TensorFlow.
@@ -29,11 +29,7 @@ def tensorflow_main(
     if not (gpu and "device=gpu" in arguments.overrides):
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     with printable_output():
-        try:
-            status = work(arguments.overrides)
-        except ConfigError as error:
-            print(error, file=sys.stderr)
-            status = 2
+        status = reported(lambda: work(arguments.overrides))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)  # TensorFlow's own shutdown takes a second

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from common import affinity
+from common.terminal import show
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.run_config import RunConfig
@@ -62,7 +63,7 @@ def unreadable(part: reader.DatasetSplit) -> Iterator[str]:
             yield from (text for text in pool.map(failure, range(begin, end)) if text)
             if time.monotonic() - printed_at > _MESSAGE_EVERY_S:
                 printed_at = time.monotonic()
-                print(f"decoded {end:,} of {part.samples:,}", file=sys.stderr)
+                show(f"decoded {end:,} of {part.samples:,}", file=sys.stderr)
 
 
 def check_dataset(config: RunConfig) -> int:
@@ -72,17 +73,15 @@ def check_dataset(config: RunConfig) -> int:
     data = DATASETS[config.dataset.name](config, 0)
     assert isinstance(data, reader.Reader)
     parts = data.parts
-    print(f"{config.dataset.name} in {config.dataset.data_dir}")
-    print("\n".join(["", *fact_lines(parts.facts), ""]))
-    for note in parts.notes:
-        print(note)
+    show(f"{config.dataset.name} in {config.dataset.data_dir}")
+    show("", *fact_lines(parts.facts), "", *parts.notes)
     damaged = parts.training.damaged + parts.validation.damaged
     for name, part in (("training", parts.training), ("validation", parts.validation)):
         for failure in unreadable(part):
             damaged += 1
-            print(f"cannot be decoded: {name} sample {failure}")
+            show(f"cannot be decoded: {name} sample {failure}")
     total = parts.training.samples + parts.validation.samples
-    print(f"{total:,} samples checked, {damaged:,} missing or damaged")
+    show(f"{total:,} samples checked, {damaged:,} missing or damaged")
     return damaged
 
 

@@ -31,6 +31,7 @@ from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 from common.printable import printable_output
+from common.terminal import show
 from record.run_files import digest
 from train.config.checks import ConfigError, reported
 
@@ -71,7 +72,7 @@ def download(url: str, target: Path, checksum: str | None, pause_s: float = _PAU
     part = target.with_name(target.name + ".part")
     _transfer_all(url, part, pause_s)
     if expected is None:
-        print(f"{target.name}: not verified, no checksum is known. It has the sha256 {digest(part)}")
+        show(f"{target.name}: not verified, no checksum is known. It has the sha256 {digest(part)}")
     elif difference := _difference(part, *expected):
         size = _size(part)
         part.unlink()
@@ -80,7 +81,7 @@ def download(url: str, target: Path, checksum: str | None, pause_s: float = _PAU
             "CHECKSUM= if a newer one is published"
         )
     else:
-        print(f"{target.name}: {checksum} verified")
+        show(f"{target.name}: {checksum} verified")
     part.replace(target)
 
 
@@ -106,7 +107,7 @@ def _transfer_all(url: str, part: Path, pause_s: float) -> None:
                     f"{url}: {reason}; tried {_ATTEMPTS} times. {_size(part):,} bytes are kept in {part}, and the same "
                     "command resumes from there; or fetch it elsewhere and unpack it in the folder"
                 ) from error
-            print(f"{reason}; retrying from byte {_size(part):,}", file=sys.stderr)
+            show(f"{reason}; retrying from byte {_size(part):,}", file=sys.stderr)
             time.sleep(pause_s * 2**failures)
 
 
@@ -271,20 +272,20 @@ def fetch(dataset: str, folder: Path, url: str | None, checksum: str | None) -> 
         raise ConfigError(f"URL={url}: does not name a file")
     marker = folder / f".fetched-{archive.name}"
     if marker.exists():
-        print(f"{archive.name} was fetched and unpacked before. Remove {marker} to fetch it again")
+        show(f"{archive.name} was fetched and unpacked before. Remove {marker} to fetch it again")
         return
     if archive.exists():
-        print(f"{archive} is there already")
+        show(f"{archive} is there already")
         if checksum and (difference := _difference(archive, *parse_checksum(checksum))):
             raise ConfigError(f"{archive}: has {difference}. Remove it")
     else:
-        print(f"fetching {url}")
+        show(f"fetching {url}")
         download(url, archive, checksum)
-    print(f"unpacking into {folder}")
+    show(f"unpacking into {folder}")
     unpack(archive, folder)
     marker.write_text(f"{url} {checksum or 'not verified'}\n")
     archive.unlink()
-    print(f"done. Check it with: make data-check DATASET={dataset} DATA_DIR={folder}")
+    show(f"done. Check it with: make data-check DATASET={dataset} DATA_DIR={folder}")
 
 
 def _source(dataset: str, url: str | None, checksum: str | None) -> tuple[str, str | None]:
@@ -313,7 +314,7 @@ def main() -> int:
     try:
         fetch(arguments.dataset, arguments.folder.expanduser(), arguments.url, arguments.checksum)
     except KeyboardInterrupt:
-        print("interrupted: the same command resumes from here", file=sys.stderr)
+        show("interrupted: the same command resumes from here", file=sys.stderr)
         return 2
     return 0
 

@@ -26,8 +26,9 @@ if __name__ == "__main__":
 
 from common.printable import printable_output  # noqa: E402
 from common.programs import finished  # noqa: E402
+from common.terminal import show  # noqa: E402
 
-_NAME_WIDTH = 12
+_BELOW = " " * 23  # where results begin
 OK, WARNING, FAILURE = "OK", "warning", "FAILURE"
 
 # GiB that the set-up of each environment needs, with the build of Horovod: measured.
@@ -336,11 +337,11 @@ def before_run(ranks: int, container: str, device: str, image: str | None) -> It
     yield check_disk(_RUN_DISK_GIB)
 
 
-def show(check: Check) -> None:
-    """Print a check in one line, with its fix in lines below. At once: some checks take a minute."""
-    print(f"{check.name:<{_NAME_WIDTH}}  {check.state:<7}  {check.result}", flush=True)
-    for number, line in enumerate(check.fix.splitlines()):
-        print(f"{'':<{_NAME_WIDTH}}  {'':<7}  {'     ' if number else 'fix: '}{line}", flush=True)
+def show_check(check: Check) -> None:
+    """Print a check, with its fix below. At once: some checks take a minute."""
+    show(f"{check.name:<12}  {check.state:<7}  {check.result}", hanging=_BELOW)
+    if check.fix:
+        show(f"{_BELOW}fix: " + check.fix.replace("\n", f"\n{_BELOW}     "), hanging="     ")
 
 
 def _arguments() -> argparse.Namespace:
@@ -364,14 +365,14 @@ def main() -> int:
         if all(check.state != FAILURE for check in checks):
             return 0  # no table before every set-up if all is well
         for check in checks:
-            show(check)
+            show_check(check)
     else:
         checks = []
         for check in before_run(arguments.ranks, arguments.container, arguments.device, arguments.image):
-            show(check)
+            show_check(check)
             checks.append(check)
     if failed := [check.name for check in checks if check.state == FAILURE]:
-        print(f"\n{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
+        show(f"\n{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
     return 1 if failed else 0
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common import affinity
+from common.terminal import show, text_table
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import resolved
@@ -194,15 +195,15 @@ def training_step(config: RunConfig) -> Callable[[], float]:
 
 
 def table(rates: Rates, device: str) -> list[str]:
-    """Return the lines of a table of the rates, and the conclusion."""
+    """Return a table of the rates, and the conclusion."""
     reference = SCALED if SCALED in rates else RESIZE
-    lines = [f"{'':36}{'images/s':>10}{'min':>10}{'max':>10}{'of ' + reference:>30}"]
+    rows = []
     for arm, values in rates.items():
         share = f"{ratio(rates, arm, reference):.2f}" if arm != MODEL else ""
-        row = f"{arm:36}{statistics.median(values):10.1f}{min(values):10.1f}{max(values):10.1f}{share:>30}"
-        lines.append(row.rstrip())
+        least, middle, most = (f"{rate:.1f}" for rate in (min(values), statistics.median(values), max(values)))
+        rows.append({"": arm, "images/s": middle, "min": least, "max": most, f"of {reference}": share})
+    lines = [text_table(rows), ""]
     reached = ratio(rates, PIPELINE, reference)
-    lines.append("")
     verdict = "reached" if reached >= AIM else "not reached"
     lines.append(f"The whole pipeline has {reached:.2f} of {reference}; the aim of {AIM} is {verdict}.")
     trained = statistics.median(rates[MODEL])
@@ -232,7 +233,7 @@ def measure(config: RunConfig) -> Rates:
             rate = measure()
             if round_:
                 rates[name].append(rate)
-        print(f"round {round_} of {ROUNDS}", file=sys.stderr)
+        show(f"round {round_} of {ROUNDS}", file=sys.stderr)
     return rates
 
 
@@ -251,11 +252,11 @@ def run(overrides: list[str]) -> int:
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
         if generated:
-            print(f"no dataset given: generating {_IMAGES} photographs", file=sys.stderr)
+            show(f"no dataset given: generating {_IMAGES} photographs", file=sys.stderr)
             make_photographs(Path(folder), _IMAGES)
         rates = measure(config)
-    print("\n".join(table(rates, config.device)))
-    print(f"\n{_write(rates, config)}")
+    show(*table(rates, config.device))
+    show("", str(_write(rates, config)))
     return 0
 
 

@@ -7,6 +7,7 @@
 Prints a description of the input. The exit status is 0, or 2 if the ranks would fail; standard error has the reason.
 """
 
+from common.terminal import show
 from train.config.compose import load
 from train.config.run_config import RunConfig
 from train.datasets import DATASETS
@@ -34,7 +35,7 @@ def prepare(config: RunConfig) -> list[str]:
 
 def run(overrides: list[str]) -> int:
     """Check the inputs of the run that the overrides describe, and print a description of them."""
-    print("\n".join(prepare(load(overrides))))
+    show(*prepare(load(overrides)))
     return 0
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from string import Template
 
 from common.programs import finished
+from common.terminal import show
 from record.this_kit import ROOT, version
 from train.config.checks import ConfigError, reported
 
 NEEDED = (".git_archival.txt", "LICENSE", "uv.lock", "CITATION.cff", "codemeta.json", "README.md", "ARTIFACT.md")
 _DOI = re.compile(r"^doi: *(\S+)", re.MULTILINE)
-_FILL_IN = "; put it into CITATION.cff (doi:)\n     and codemeta.json (identifier:), commit, and run make release again"
+_FILL_IN = "; put it into CITATION.cff (doi:) and codemeta.json (identifier:), commit, and run make release again"
 
 
 def build(kit: Path, folder: Path) -> list[Path]:
@@ -66,7 +67,7 @@ def _git(kit: Path, *arguments: str) -> str:
 def main() -> int:
     """Build the archive in release/ and print the steps; returns the exit status."""
     archive, sums = build(ROOT, Path("release"))
-    print(steps(ROOT, archive, sums), end="")
+    show(steps(ROOT, archive, sums).rstrip(), hanging="   ")
     return 0
 
 

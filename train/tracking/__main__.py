@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common.printable import printable_output
+from common.terminal import show
 from train.tracking import mirror
 from train.tracking.mirror import UploadError, upload_runs
 
@@ -28,9 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.results.is_dir():
         parser.error(f"{options.results}: no such folder; give the results folder of a measurement")
     try:
-        print(f"W&B runs uploaded: {upload_runs(options.results)}")
+        show(f"W&B runs uploaded: {upload_runs(options.results)}")
     except UploadError as error:
-        print(f"error: {error}", file=sys.stderr)
+        show(f"error: {error}", file=sys.stderr)
         sys.exit(1)
 
 

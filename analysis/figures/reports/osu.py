@@ -62,7 +62,7 @@ def _ranks_threads(points: FigureData) -> Figure:
     ticks = {int(ranks): str(ranks) for ranks in sorted(points.local["ranks_per_node"].unique())} | ticks
     axes.set_xticks(list(ticks), list(ticks.values()))
     plots.logarithmic(axes, "throughput [images/s]")
-    plots.draw_bounds(axes, points.local, "ranks_per_node", prefix="local")
+    plots.draw_bounds(axes, points.local, "ranks_per_node")
     return plots.legend(fig, labels.figure_note(points.local))
 
 
@@ -70,7 +70,7 @@ def _batches(axes: Axes, points: FigureData, published: list[DrawnLine]) -> None
     plots.draw(axes, published + plots.local_lines(points.local, over="global_batch"))
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
     axes.set_ylim(0)
-    plots.draw_bounds(axes, points.local, "global_batch", prefix="local")
+    plots.draw_bounds(axes, points.local, "global_batch")
     axes.set_ylabel("throughput [images/s]")
 
 
@@ -118,7 +118,7 @@ def _weak(points: FigureData) -> Figure:
     plots.doubling(axes, [*_NODES, *points.local["nodes"]], "nodes")
     axes.set_xlim(right=max([8, *points.local["nodes"]]) * 1.45)
     plots.logarithmic(axes, "throughput [images/s]")
-    plots.draw_bounds(axes, points.local, "nodes", prefix="local")
+    plots.draw_bounds(axes, points.local, "nodes")
     axes.plot([], [], ":", color=plots.GREY, label="ideal, from 1 node")
     if not (rate["nodes"] == 1).any():
         axes.plot([], [], "x", color=plots.GREY, label="at 8 / stated speedup")

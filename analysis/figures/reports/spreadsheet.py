@@ -60,9 +60,8 @@ def _columns(points: FigureData, value: str, axis_label: str) -> Figure:
         if value == "speedup":
             plots.ideal(axes, gpus)
         if value == "rate":
-            plots.draw_bounds(axes, points.local[points.local["model"] == model], "ranks", plots.BLACK, "local")
+            plots.draw_bounds(axes, points.local[points.local["model"] == model], "ranks", plots.BLACK)
         axes.label_outer() if value != "rate" else None
-    plots.merge_bound_labels(panels)
     fig.supylabel(axis_label, fontsize=7)
     return plots.legend(fig, labels.figure_note(points.local))
 

@@ -103,13 +103,10 @@ def test_what_cannot_be_used_is_named_before_anything_is_drawn(results, tmp_path
     (tmp_path / "file").touch()  # root may write into any folder, but into no file
     into = tmp_path / "file" / "figures"
     error = command("bundle", "--results", results.folder, "--out", into / "b.tar.gz", status=2).err
-    assert f"bundle: {into}: Not a directory" in error
+    assert f"error: {into}: Not a directory" in error
     out = ("--out", tmp_path / "b.tar.gz")
     error = command("bundle", "--results", results.folder, "--sign-key", tmp_path / "id", *out, status=2).err
     assert "id: no such file; give an SSH key" in error
     monkeypatch.setenv("PATH", str(tmp_path))
     error = command("bundle", "--results", results.folder, "--sign-key", tmp_path / "file", *out, status=2).err
-    assert (
-        error
-        == "python -m analysis bundle: ssh-keygen is not installed: it signs and verifies (Debian: openssh-client)\n"
-    )
+    assert error == "error: ssh-keygen is not installed: it signs and verifies (Debian: openssh-client)\n"

@@ -19,7 +19,7 @@ def test_what_is_assumed_is_reported_below_table_and_figures(results, summary):
     results.add(experiment="weak_scaling")
     line = "fruit, assumed, not stated by the report: model.name, weights"
     assert labels.assumptions(results.table()) == [line]
-    assert line in labels.figure_note(results.table())
+    assert line in labels.caption_note(results.table())
     assert line in summary("fruit").out.splitlines()
 
 
@@ -100,7 +100,7 @@ def test_disturbed_rounds_are_left_out_unless_all_are_wanted_and_the_summary_say
     text = summary("weak_scaling").out
     assert f"{line}; with them: ALL_ROUNDS=1" in text.splitlines()
     assert line in summary("weak_scaling", "--brief").out.splitlines()
-    assert line in labels.figure_note(results.table()).replace("\n", " ")
+    assert line in labels.caption_note(results.table())
     two_nodes = json.loads(summary("weak_scaling", "--format", "json").out)[1]
     with_them = json.loads(summary("weak_scaling", "--format", "json", "--all-rounds").out)[1]
     assert (two_nodes["rounds"], with_them["rounds"]) == (12, 14)

@@ -66,26 +66,25 @@ def test_a_point_has_its_own_limits_and_reaches_shares_of_them(local):
 
 
 @pytest.mark.slow
-def test_limits_are_lines_with_one_label_and_do_not_press_the_points_together(local):
-    def labels(panels):
-        return {line.get_label() for axes in panels for line in axes.get_lines() if "limit" in line.get_label()}
+def test_limits_near_the_points_are_lines_with_one_label_each_and_others_are_left_out(local):
+    def drawn(axes):
+        lines = [line for line in axes.get_lines() if line.get_linewidth() == plots._BOUND_WIDTH]
+        return {line.get_label() for line in lines if not len(line.get_xdata())}, [
+            tuple(line.get_ydata()) for line in lines if len(line.get_xdata())
+        ]
 
-    _, panels = plots.canvas(1, 2)
-    for axes, highest in zip(panels, (6.4, 200.0), strict=True):
-        axes.plot([1, 2], [4, highest])
-        plots.draw_bounds(axes, local, "nodes", prefix="local")
-    assert {(5, 10), (160, 160)} <= {tuple(line.get_ydata()) for line in panels[0].get_lines()}
-    assert 10 < panels[0].get_ylim()[1] < 20
-    compute = "local compute limit: direct convolution at the measured peak"
-    link = "local link limit: ring allreduce at the measured bandwidth"
-    assert labels(panels[:1]) == {compute, f"{link} (off scale)"}
-    plots.merge_bound_labels(panels)
-    assert labels(panels) == {compute, f"{link} (partly off scale)"}
-    _, (axes,) = plots.canvas()  # highest: three times 54 is above the link limit of one model, 160, and below 640
-    axes.plot([1, 2], [4, 54])
     faster = local.assign(model="vgg16", value=local["value"].mask(local["quantity"].eq(LINK), 640))
-    plots.draw_bounds(axes, pd.concat([local, faster]), "nodes", prefix="local")
-    assert labels([axes]) == {compute, f"{link} (partly off scale)"}
+    compute, link = "limit of direct convolution", "limit of ring allreduce"
+    for table, highest, labels, bounds in (
+        (local, 6.4, {compute}, [(5, 10)]),
+        (local, 200.0, {compute, link}, [(5, 10), (160, 160)]),
+        (pd.concat([local, faster]), 54.0, {compute, link}, [(5, 10), (5, 10), (160, 160)]),  # 160 < 3 x 54 < 640
+    ):
+        _, (axes,) = plots.canvas()
+        axes.plot([1, 2], [4, highest])
+        plots.draw_bounds(axes, table, "nodes")
+        assert drawn(axes) == (labels, bounds)
+        assert axes.get_ylim()[1] < 1.3 * max(highest, *bounds[-1])
 
 
 @pytest.mark.slow
@@ -97,7 +96,7 @@ def test_arms_of_a_model_have_one_limit_in_a_colour_that_no_arm_has(results):
     (limit,) = [line for line in figure.axes[0].get_lines() if np.array_equal(line.get_ydata(), [5, 10])]
     assert (limit.get_color(), limit.get_xdata().tolist()) == (plots.GREY, [1, 2])
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert "compute limit: direct convolution at the measured peak" in labels
+    assert "limit of direct convolution" in labels
 
 
 @pytest.mark.slow

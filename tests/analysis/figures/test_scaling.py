@@ -41,7 +41,7 @@ def test_a_curve_in_rounds_has_its_intervals_its_rounds_and_the_control(results)
     assert curve[-1][:, 1] == pytest.approx([0.7091, 0.8680], abs=1e-4)
     assert control[0][:, 1] == pytest.approx([0.9150, 0.9863], abs=1e-4)
     labels = [text.get_text() for text in top.get_figure().legends[0].get_texts()]
-    assert labels == ["ResNet50, local, 12 rounds in 2 launches", "without allreduce"]
+    assert labels == ["ResNet50, local", "without allreduce"]
     assert bottom.get_ylabel() == "efficiency by wall time\n(n=1 to 2)"
     # few launches a point: no line joins them
     assert not [line for line in bottom.get_lines() if line.get_linestyle() == "--"]

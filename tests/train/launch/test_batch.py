@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from record.this_kit import ROOT
 from tests.helpers import GOLDEN
@@ -120,7 +119,7 @@ def test_the_time_limit_leaves_room_and_keeps_to_the_site():
 def test_a_dry_run_prints_the_script_and_the_cost_and_warns_of_a_job_too_long_for_the_site(tmp_path, capsys):
     def dry_run(*overrides):
         runs = runs_with("measure.repeats=1", f"results={tmp_path}", *overrides)
-        batch.submit(runs, Slurm(), Options(WEAK, dry_run=True), Console(soft_wrap=True))
+        batch.submit(runs, Slurm(), Options(WEAK, dry_run=True))
         return capsys.readouterr().out
 
     too_long = "it will not end within its time limit"

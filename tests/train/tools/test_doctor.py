@@ -214,7 +214,7 @@ def test_hardware_threads_are_no_cores(monkeypatch):
 def test_the_table_has_each_fix_below_its_check(capsys):
     checks = [("disk", doctor.OK, "9 GiB free"), ("compiler", doctor.FAILURE, "no g++", "this\nor that")]
     for check in checks:
-        doctor.show(doctor.Check(*check))
+        doctor.show_check(doctor.Check(*check))
     assert capsys.readouterr().out.splitlines() == [
         "disk          OK       9 GiB free",
         "compiler      FAILURE  no g++",

@@ -63,10 +63,9 @@ class Shortfall:
     reasons: list[str]
     more_s: float
 
-    def lines(self) -> list[str]:
-        """Return it as lines of text."""
-        more = f"; about {duration(self.more_s)} more would be enough"
-        return [self.text + more, *(f"  why: {reason}" for reason in self.reasons)]
+    def line(self) -> str:
+        """Return it as one line of text."""
+        return f"{self.text}: {'; '.join([*self.reasons, f'needs about {duration(self.more_s)} more'])}"
 
 
 def described_shortfall(
@@ -80,7 +79,7 @@ def described_shortfall(
     width = next(iter(texts.values())) if same else ", ".join(f"{key} {text}" for key, text in texts.items())
     more = len(times_s) * ((worst / goal) ** 2 - 1) if math.isfinite(worst) else MIN_LAUNCHES - len(times_s)
     more_s = max(1, math.ceil(more)) * fmean(times_s)
-    return Shortfall(f"{name}: {width}, asked for ± {100 * goal:g} %", [*reasons], more_s)
+    return Shortfall(f"{name}: {width}", [*reasons], more_s)
 
 
 def is_precise(measured: Speedups, fraction: float, level: float = intervals.LEVEL) -> bool:
@@ -109,15 +108,15 @@ def shortfall(curve: CurveState) -> Shortfall | None:
 def _reasons(measured: Speedups, records: Sequence[RunRecord]) -> list[str]:
     """Return why the speedups of a curve are not more precise: too little was measured, or what scatters most."""
     n = min((speedup.n if speedup else 0 for speedup in measured.values()), default=0)
-    reasons = [f"an interval needs {intervals.MIN_VALUES} rounds; measured: {n}"] if n < intervals.MIN_VALUES else []
+    reasons = [f"only {n} of {intervals.MIN_VALUES} rounds that an interval needs"] if n < intervals.MIN_VALUES else []
     reasons += dict.fromkeys(why for speedup in measured.values() if speedup and (why := speedup.no_interval))
     if len(records) < MIN_LAUNCHES:
-        reasons.append(f"{MIN_LAUNCHES} launches show how launches differ; measured: {len(records)}")
+        reasons.append(f"only {len(records)} of {MIN_LAUNCHES} launches that show how launches differ")
     selections = [run_selection(record) for record in records]
     if sum(len(selection.left_out) for selection in selections) > sum(len(s.counting) for s in selections) / 2:
         reasons.append(selection_text(selections))
     worst = max(filter(None, measured.values()), key=lambda speedup: speedup.half_width_fraction(), default=None)
     if worst and not reasons:
-        scatter = f"the ratios of single rounds scatter by {100 * worst.scatter:.2g} %"
+        scatter = f"single rounds scatter by {100 * worst.scatter:.2g} %"
         reasons.append(scatter if worst.rounds_share >= 0.5 else "launches differ by more than their rounds explain")
     return reasons

@@ -4,6 +4,8 @@ Data and weights are checked in a process that loads TensorFlow.
 """
 
 import importlib.util
+import os
+import re
 import resource
 import shutil
 import subprocess
@@ -201,9 +203,10 @@ def check_input(points: Sequence[PlannedPoint], hosts_apart: bool) -> list[str]:
             messages.append(f"{point.name}: data and weights are checked by the ranks: {why}")
             continue
         command = [sys.executable, "-m", "train.tools.prepare", *point.overrides]
-        child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        environment = {**os.environ, "COLUMNS": "10000"}  # what it says is wrapped when it is shown
+        child = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         if child.returncode:
-            lines = child.stderr.strip().splitlines() or [f"exit status {child.returncode}"]
+            lines = child.stderr.strip().removeprefix("error: ").splitlines() or [f"exit status {child.returncode}"]
             raise ConfigError("\n".join(lines if child.returncode == 2 else lines[-12:]))
         messages += [line for line in child.stdout.splitlines() if line]
     return messages
@@ -234,6 +237,9 @@ def check_program(config: RunConfig) -> None:
     if folder is None and (here := next((name for name in names if Path(name).is_file() and name[0] != "/"), None)):
         why = f"the command runs in the folder of each launch, where there is no {here}; write {{here}}/{here}, "
         raise ConfigError(f"program.command={program.command}: {why}or ARGS=program.folder={Path.cwd()}")
+    if gone := next((name for name in names if re.fullmatch(r"/.*\.py", name) and not Path(name).exists()), None):
+        why = f"there is no file {gone}; COMMAND= names your own program"
+        raise ConfigError(f"program.command={program.command}: {why}")
     if not shutil.which(words[0], path=search_path()) and not (folder and shutil.which(str(folder / words[0]))):
         why = f"no program {words[0]} on PATH or in the kit's .venv/bin; give its path, or add its folder to PATH"
         raise ConfigError(f"program.command={program.command}: {why}")

@@ -27,7 +27,7 @@ def shortfall(planned: Sequence[Run]) -> Shortfall | None:
     if not times_s or is_precise(measured, goal):
         return None
     n = min(len(point.launches) for point in points)
-    few = [f"an interval needs {intervals.MIN_VALUES} launches of each size; measured: {n}"]
+    few = [f"only {n} of {intervals.MIN_VALUES} launches of each size that an interval needs"]
     return described_shortfall(", ".join(measured), goal, measured, times_s, few if n < intervals.MIN_VALUES else [])
 
 

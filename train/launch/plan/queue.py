@@ -312,6 +312,11 @@ class Queue:
         measured = [curve for curve in self._curves.values() if curve.launches]
         return [short for curve in measured if (short := launch_results.shortfall(curve))]
 
+    @property
+    def precision_fraction(self) -> float:
+        """Return how precise the speedups shall be."""
+        return self._planned[0].point.config.measure.precision_fraction
+
     def sufficient_s(self, shortfalls: Sequence[Shortfall]) -> int:
         """Return the budget with which the command would remove these shortfalls, in s: whole minutes."""
         spent_s = sum(launch.job_s for launch in program_launches.complete_launches(self._planned))

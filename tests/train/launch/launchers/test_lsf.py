@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from rich.console import Console
 
 from tests.helpers.launch_plans import make_plan
 from train.config.checks import ConfigError
@@ -30,7 +29,7 @@ def test_a_job_is_submitted_and_its_hosts_are_those_of_the_allocation(tmp_path, 
     monkeypatch.setitem(LAUNCHERS, "lsf", Lsf())
     overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "ranks_per_node=4", "measure.repeats=1")
     overrides += ("launcher=lsf", "system.sbatch=['-alloc_flags smt1']", f"results={tmp_path}/results")
-    batch.submit(runs_of(make_plan(*overrides).points, LSF), LSF, Options(overrides), Console(soft_wrap=True))
+    batch.submit(runs_of(make_plan(*overrides).points, LSF), LSF, Options(overrides))
     assert "submitted job 12 (weak_scaling-nodes2)" in capsys.readouterr().out
     [script] = tmp_path.rglob("*.sh")
     expected = ("-n 96", '-R "span[ptile=48]"', "-x", "-W 00:30", "-wa TERM", "-wt 1", "-alloc_flags smt1")

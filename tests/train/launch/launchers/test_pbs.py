@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from rich.console import Console
 
 from tests.helpers.launch_plans import make_plan
 from train.config.checks import ConfigError
@@ -40,14 +39,14 @@ def test_a_job_is_submitted_once_and_waits_in_the_queue(tmp_path, monkeypatch, p
     overrides += ("launcher=pbs", "system.account=my project", f"results={tmp_path}/results")
     overrides += ("system.sbatch=['-l filesystems=home:eagle']",)
     runs = runs_of(make_plan(*overrides).points, PBS)
-    batch.submit(runs, PBS, Options(overrides), Console(soft_wrap=True))
+    batch.submit(runs, PBS, Options(overrides))
     assert "submitted job 12.head (weak_scaling-nodes2)" in capsys.readouterr().out
     [script] = tmp_path.rglob("*.sh")
     lines = script.read_text().splitlines()
     expected = ("-l select=2:ncpus=48:mpiprocs=4", "-A 'my project'", "-l filesystems=home:eagle")
     assert {f"#PBS {option}" for option in expected} <= {*lines}
     with pytest.raises(ConfigError, match="tiny-nodes1, tiny-nodes2: a job that will run this is in the queue"):
-        batch.submit(runs, PBS, Options(overrides), Console(soft_wrap=True))
+        batch.submit(runs, PBS, Options(overrides))
     script.with_name("9.json").write_text("{")
     jobs = [batch.Submission("12.head", 2, {str(run.home): [0] for run in runs})]
     assert (
