@@ -182,12 +182,13 @@ def _command(path: str, run: RunRecord) -> list[str]:
     """Return the command of make that measured a run, for its model alone, into the folder of its records."""
     target, results = run.experiment.replace("_", "-"), Path(path).parents[4]
     words = run.typed_command if run.typed_command[:2] == ["make", target] else ["make", target]
-    if not run.typed_command:
+    model = {} if run.program else {"MODELS": run.config["model"]["name"]}
+    if not run.typed_command and not run.program:
         words += ["DEVICE=gpu"] if run.config["device"] == "gpu" else []
         dataset = run.config["dataset"]["name"]
         words += [f"DATASET={dataset}"] if dataset != "synthetic" else []
     folder = "" if results == Path("results") else str(results)
-    return changed(words, {"NODES": "", "ONLY": "", "RESULTS": folder, "MODELS": run.config["model"]["name"]})
+    return changed(words, {"NODES": "", "ONLY": "", "RESULTS": folder, **model})
 
 
 def _arm(nodes: int, batch_per_rank: int, role: Role | None) -> ArmKey:
