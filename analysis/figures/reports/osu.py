@@ -96,7 +96,7 @@ def _batch_gpu(points: FigureData) -> Figure:
 
 
 def _weak(points: FigureData) -> Figure:
-    fig, (axes,) = plots.canvas(height_mm=80)
+    fig, (axes,) = plots.canvas(height_mm=90)
     rate = points.published[points.published["quantity"] == "images_per_s"]
     stated = points.published[points.published["quantity"] == "speedup_throughput"].set_index("model")["value"]
     ends: dict[str, float] = {}
