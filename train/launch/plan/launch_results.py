@@ -65,7 +65,7 @@ class Shortfall:
 
     def line(self) -> str:
         """Return it as one line of text."""
-        return f"{self.text}: {'; '.join([*self.reasons, f'needs about {duration(self.more_s)} more'])}"
+        return f"{self.text}: {'; '.join([*self.reasons, f'needs {duration(self.more_s)} more'])}"
 
 
 def described_shortfall(

@@ -63,7 +63,7 @@ def test_a_curve_that_is_not_precise_says_how_wide_it_is_why_and_how_much_longer
         ["only 1 of 6 rounds that an interval needs", "only 1 of 3 launches that show how launches differ"],
         60.0,
     )
-    assert few.line() == f"tiny-rounds: no interval: {'; '.join(few.reasons)}; needs about 60 s more"
+    assert few.line() == f"tiny-rounds: no interval: {'; '.join(few.reasons)}; needs 60 s more"
     records = add_launches(1.4, 1.6, 1.8, first=1)
     [worst] = {i.half_width_fraction() for i in rounds.speedups(records).values()}
     wide = launch_results.shortfall(CurveState(point, records, 3))
