@@ -84,10 +84,19 @@ def copied_curves(table: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _many_digits(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the published measurements with so many digits that two do not agree in all of them by chance."""
+    """Return the published measurements with so many digits that two do not agree in all of them by chance.
+
+    A rate that a table gives per rank has the digits of that number, not those of the product.
+    """
     rows = measured(table[table["source"].eq("published")], *RATES, *PER_RANK, "wall_s", "job_s")
-    digits = [len(f"{value:.15g}".partition("e")[0].replace(".", "").strip("-0")) for value in rows["value"]]
-    return rows[np.array(digits, int) >= limit("copied_digits")]
+    per_rank = rows["value"] / rows["ranks"].where(rows["quantity"].isin(RATES), 1)
+    digits = np.minimum(_digits(rows["value"]), _digits(per_rank))
+    return rows[digits >= limit("copied_digits")]
+
+
+def _digits(values: pd.Series) -> np.ndarray:
+    """Return the number of significant digits of each value."""
+    return np.array([len(f"{value:.15g}".partition("e")[0].replace(".", "").strip("-0")) for value in values], int)
 
 
 @rows_rule

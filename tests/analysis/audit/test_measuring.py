@@ -82,6 +82,9 @@ def test_two_curves_that_agree_in_all_digits_under_two_names():
     texts = ("images_per_s 101.23 images/s, and 1 more", "resnet50", "vgg16")
     check(findings(RATES | {4: 370.02}, model="vgg16"), ("serious", None, *texts))
     assert not findings({1: 101.23, 2: 180.41}, model="vgg16")
+    # 173 x 512 and 187 x 128 have five digits; 173 and 187, which a table gives per rank, have three.
+    few_digits = curve("images_per_s", {128: 187 * 128, 512: 173 * 512})
+    assert not row_findings("copied_curves", *few_digits, *(line | {"model": "vgg16"} for line in few_digits))
     # The same numbers in two tables of one report are the same measurement.
     assert not findings(RATES, experiment="strong_scaling")
 

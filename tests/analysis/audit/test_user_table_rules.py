@@ -105,7 +105,6 @@ ALLEGED = {
     "dgl_multigpu.md": {"times_beyond_ideal"},  # epochs of 45.0 s on one GPU and 12.1 s on two
     "dle_efficientnet.md": {"beyond_ideal"},  # 8 V100 17.6 times the img/s of one
     "dle_gnmt.md": {"weak_or_strong"},  # called strong, and each GPU keeps 128
-    "intern.md": {"copied_curves"},  # its first table has the TFLOPS of the third
     "llmfoundry.md": {"beyond_ideal"},  # 64 GPUs 2.44 times the tokens/s of 32, which are 16 % slower a GPU than 16
     "lora_grid.md": {"beyond_ideal"},  # 2.55 samples/s on 2 GPUs over 1.18 on one
     # 4 processes 2.81 times as fast as 2; efficiencies are speedups over 2 processes / all processes
