@@ -148,9 +148,9 @@ def rounds_left_out(local: pd.DataFrame) -> str:
     for record, launch in rows.groupby("record", sort=False):
         counting = launch.loc[launch["quantity"].eq("images_per_s"), "round"].unique().tolist()
         disturbed = launch[launch["quantity"].eq("disturbance_fraction")].drop_duplicates("round")
-        known = dict(zip(disturbed["round"].tolist(), disturbed["value"].tolist(), strict=True))
+        fractions = dict(zip(disturbed["round"].tolist(), disturbed["value"].tolist(), strict=True))
         bound = float(bounds.get(record, math.inf))
-        selections.append(Selection(tuple(counting), dict.fromkeys(counting) | known, bound))
+        selections.append(Selection(tuple(counting), dict.fromkeys(counting) | fractions, bound))
     return selection_text(selections)
 
 

@@ -69,8 +69,8 @@ _complete: dict[Path, RunOutcome] = {}  # of this process, by the folder of the 
 
 def outcome(run: Path) -> RunOutcome | None:
     """Return the outcome of the run in a folder if its record is complete, else None. That record is read once."""
-    if known := _complete.get(run):
-        return known
+    if complete := _complete.get(run):
+        return complete
     try:
         loaded = load_outcome(run / RECORD_NAME)
     except RecordError:

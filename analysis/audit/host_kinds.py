@@ -73,7 +73,7 @@ def kinds(environment: Environment | None, notes: bool = False, alike: bool = Fa
     distinct: list[Host] = []
     hosts = environment.hosts if environment else []
     for host in sorted(hosts, key=lambda host: (_facts(host), host.cores, host.memory_bytes, host.kernel)):
-        between = [differences((host,), (known,), alike) for known in distinct]
+        between = [differences((host,), (other,), alike) for other in distinct]
         if all(each and (notes or worst(each) != "note") for each in between):
             distinct.append(host)
     return tuple(distinct)

@@ -110,7 +110,7 @@ def unknown_network_sentence(checks: pd.DataFrame) -> str:
     held, points = near.sum(), near.size()
     worst = str((held / points).idxmin())
     return (
-        "No public curve is known to be of this network: the interval may be too narrow. On networks that were left "
-        f"out of the calibration it held {held.sum()} of {points.sum()} points at the next doubling; {held[worst]} of "
+        "No public curve is known to be of what was measured: the interval may be too narrow. On networks left out "
+        f"of the calibration it held {held.sum()} of {points.sum()} points at the next doubling; {held[worst]} of "
         f"{points[worst]} on the worst ({worst})."
     )

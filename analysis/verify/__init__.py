@@ -67,20 +67,23 @@ def verify(points: Iterable[PointFolder]) -> Verification:
 
 
 def _experiment(experiment: str, points: Iterable[PointFolder]) -> Verification:
-    made, result, no_ledger = Launches(), Verification(), 0
+    launches, result, no_ledger = Launches(), Verification(), 0
     for point in points:
-        records, compared = _records(point, made)
-        accounted_launches.add_assignments(point, made)
+        records, compared = _records(point, launches)
+        accounted_launches.add_assignments(point, launches)
         try:
-            findings = [*accounted_launches.check(point, made)]
+            findings = [*accounted_launches.check(point, launches)]
         except RecordError:
             findings, no_ledger = [], no_ledger + records.records
         records.remade -= len(_changed_records(findings) & compared)
         result += records
         named = {(finding.rule, finding.place) for finding in result.findings}
         result.findings += [finding for finding in findings if (finding.rule, finding.place) not in named]
-    result.findings += [*accounted_launches.remembered(experiment, made), *accounted_launches.planned(experiment, made)]
-    result.findings += _notes(experiment, made, result, no_ledger)
+    result.findings += [
+        *accounted_launches.remembered(experiment, launches),
+        *accounted_launches.planned(experiment, launches),
+    ]
+    result.findings += _notes(experiment, launches, result, no_ledger)
     return result
 
 
@@ -89,10 +92,10 @@ def _changed_records(findings: Iterable[Finding]) -> set[str]:
     return {each.place for each in findings if each.rule == remade.CHANGED and each.place.endswith(f"/{RECORD_NAME}")}
 
 
-def _records(point: PointFolder, made: Launches) -> tuple[Verification, set[str]]:
+def _records(point: PointFolder, launches: Launches) -> tuple[Verification, set[str]]:
     """Return what the records of a point do not agree on with the files beside them, and the paths of those that do.
 
-    Add their launches to `made`.
+    Add their launches to `launches`.
     """
     result, compared = Verification(), set()
     for run_name in point.runs:
@@ -104,8 +107,8 @@ def _records(point: PointFolder, made: Launches) -> tuple[Verification, set[str]
         result.records += 1
         try:
             run = point.record(run_name)
-            made.begun.add(f"{point.name}/r{run.repeat}")
-            result.findings += accounted_launches.copied(place, run, made)
+            launches.begun.add(f"{point.name}/r{run.repeat}")
+            result.findings += accounted_launches.copied(place, run, launches)
             differences = remade.check(point, run_name, run)
             result.findings += differences
             compared |= set() if differences else {place}
@@ -119,8 +122,8 @@ def _records(point: PointFolder, made: Launches) -> tuple[Verification, set[str]
     return result, compared
 
 
-def _notes(experiment: str, made: Launches, result: Verification, no_ledger: int) -> list[Finding]:
-    again = [f"{name} {times} times" for name, times in made.complete.items() if times > 1]
+def _notes(experiment: str, launches: Launches, result: Verification, no_ledger: int) -> list[Finding]:
+    again = [f"{name} {times} times" for name, times in launches.complete.items() if times > 1]
     lacking = [f"{count} of {result.records} records: {reason}" for reason, count in result.not_compared.items()]
     if no_ledger:
         lacking.append(f"{no_ledger} of {result.records} records: no ledger: launches that were dropped do not show")

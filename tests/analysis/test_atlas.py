@@ -94,11 +94,11 @@ def test_the_page_has_the_losses_of_the_atlas_and_its_number_of_curves():
     """Each curve over the nodes counts once, at its largest size."""
     page = (ROOT / "docs/atlas.md").read_text()
     rows = atlas.from_smallest("nodes").groupby("curve").tail(1)
-    kept, weak = rows["efficiency"] ** (1 / np.log2(rows["ratio"])), rows["scaling"].eq("weak")
+    per_doubling, weak = rows["efficiency"] ** (1 / np.log2(rows["ratio"])), rows["scaling"].eq("weak")
     for first, last in ((2014, 2016), (2017, 2019), (2020, 2021), (2022, 2023), (2024, 2025)):
         then = rows["year"].between(first, last)
-        assert re.search(rf"^\| {first} to {last} \| .* \| {re.escape(_loss(kept[then & weak]))} \| "
-                         rf"{re.escape(_loss(kept[then & ~weak]))} \|$", page, re.MULTILINE)  # fmt: skip
+        assert re.search(rf"^\| {first} to {last} \| .* \| {re.escape(_loss(per_doubling[then & weak]))} \| "
+                         rf"{re.escape(_loss(per_doubling[then & ~weak]))} \|$", page, re.MULTILINE)  # fmt: skip
     counts = [int(count) for count in re.findall(r"^\| .* \| (\d+) \| \d+ \| \d+ \|", page, re.MULTILINE)]
     assert sum(counts) == atlas.pairs(atlas.points())["curve"].nunique() == 439
 

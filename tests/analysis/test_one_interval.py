@@ -57,8 +57,8 @@ def test_all_commands_show_the_interval_of_the_launcher(results, model):
     assert ends(number["measured"]) == expected
     analyse("reference", "here")
     points = json.loads((results.parent / "references/here.json").read_text())["points"]
-    (kept,) = [p for p in points if (p["model"], p["quantity"], p["point"]) == (model, "speedup", "2 nodes")]
-    assert [end / 2 for end in ends(kept)] == expected
+    (stored,) = [p for p in points if (p["model"], p["quantity"], p["point"]) == (model, "speedup", "2 nodes")]
+    assert [end / 2 for end in ends(stored)] == expected
     findings = [finding for finding in document("audit", "results")["findings"] if model in finding["place"]]
     texts = {finding["rule"]: finding["stated"] + finding["meaning"] for finding in findings}
     assert (f"Efficiency {live.over(2)}: " in texts.get("beyond_ideal", "")) == (live.value > 2)
