@@ -76,7 +76,7 @@ def read_table(path: Path, columns_text: str = "") -> UserTable:
     tables: list[tuple[Grid, UserTable]] = []
     unread: list[tuple[Grid, Question]] = []
     for grid in grids:
-        own = choices if columns_text else answers.parse(grid.columns)
+        own = choices if choices.text else answers.parse(grid.columns)
         alone = len(grids) == 1 or grid.log
         try:
             tables.append((grid, _published(grid) or _read(grid, own, alone)))

@@ -98,7 +98,7 @@ def check_sums(curve: dict) -> None:
 def test_make_measures_a_curve_and_names_a_rank_that_waits_with_its_cores(tmp_path: Path):
     kit = tmp_path / "kit"
     settings = f"ARGS={' '.join(SHORT)} batch_per_rank=4 {CYCLE}"
-    changes = {**ROUNDS, **UNCOUNTED, "train.loop.windows.run_steps": LATE}
+    changes = {**ROUNDS, **UNCOUNTED, "train.loop.timed_steps.run_steps": LATE}
     make = make_command(kit, "diagnose", "NODES=2", "MODELS=tiny", "ONLY=tiny-rounds", settings)
     output = succeed(*make, variables=patch_ranks(tmp_path / "patch", changes) | {"COLUMNS": "200"})
     assert "computing, as one node alone does" in output

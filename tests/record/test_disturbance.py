@@ -60,6 +60,8 @@ def test_the_text_says_how_many_rounds_are_left_out_and_why():
     assert selection_text([busy]) == (
         "1 of 2 rounds left out: others took 20 % of a core, and up to 11 % in those that count"
     )
+    equal = Selection((0,), {0: 0.1, 1: 0.2})
+    assert selection_text([equal]) == "1 of 2 rounds left out: others took 20 % of a core"  # 10 % is the bound
     assert selection_text([Selection((0,), {0: None})]) == selection_text([]) == ""
     assert Selection((0,), {0: None}).remaining == 0.0
 

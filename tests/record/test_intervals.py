@@ -32,6 +32,7 @@ def test_rates_are_compared_by_their_repeat_not_by_their_position():
     # The first launch of the point failed: 18 / 10, not 18 / 20.
     result = speedup(singles({1: 18.0, 2: 9.0}), singles({0: 20.0, 1: 10.0, 2: 5.0}))
     assert (result.value, result.n) == (pytest.approx(1.8), 2)
+    assert intervals.paired(singles({1: 18.0, 2: 9.0}), singles({0: 20.0, 1: 10.0})) == singles({1: 1.8})
     assert speedup(singles({0: 1.0}), singles({1: 1.0})) is None
     assert rate({}) is None
 
@@ -70,6 +71,9 @@ def test_one_launch_has_the_interval_of_student_over_its_rounds():
     assert result.scatter == pytest.approx(0.03927, rel=1e-4)
     six = speedup(launches(SIX), launches([0.0] * 6))  # 12.706 x 0.041188 / sqrt(0.95 2) is beyond 3 x 0.05
     assert log_ends(six) == pytest.approx([-0.15, 0.15])
+    # Twelve launches of single points are twelve values: t of 11 degrees, 2.2010, x 0.03927 / sqrt(0.95 12).
+    twelve = rate(singles({i: math.exp(x) for i, x in enumerate([*SIX, *SIX])}))
+    assert log_ends(twelve) == pytest.approx([-0.02560, 0.02560], rel=1e-3)
     few = rate(launches(SIX[:5]))
     assert (math.isnan(few.low), few.half_width_fraction()) == (True, math.inf)
     assert rate(singles(dict(enumerate(SIX, 1)) | {2: 0.1, 4: 0.1, 6: 0.1})).variation == "between launches"

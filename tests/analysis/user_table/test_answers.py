@@ -12,6 +12,7 @@ def test_an_answer_beside_the_table_is_used_until_the_table_changes(tmp_path):
     assert answers.written(path, "mean=wall_s min").name == "t.csv.columns.yaml"
     assert table_contract.read_table(path).runs["wall_s"].tolist() == [480, 270]
     assert table_contract.read_table(tmp_path).runs["wall_s"].tolist() == [480, 270]
+    assert table_contract.read_table(path, "80").runs["wall_s"].tolist() == [480, 270]  # the width of a terminal
     assert table_contract.read_table(path, "mean=wall_s").runs["wall_s"].tolist() == [8, 4.5]
     path.write_text(TEXT + "4,2.5\n")
     with pytest.raises(TableError, match=r"t\.csv has changed since its columns were named"):
