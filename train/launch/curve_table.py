@@ -38,7 +38,7 @@ def table(curves: Sequence[CurveState]) -> Table:
         counting = sum(len(run_selection(record).counting) for record in curve.launches)
         counts = (str(counting or ""), f"{len(curve.launches)} of {curve.planned}")
         result.add_row(model, *_rates(curve), speedup.text(".3g") if speedup else "", *counts)
-    result.caption = "images/s; in brackets the 95 % interval, for launches of these minutes" + "".join(reasons)
+    result.caption = "images/s; in brackets: the 95 % interval of these minutes" + "".join(reasons)
     return result
 
 
