@@ -5,7 +5,7 @@ from analysis.diagnose.paired_windows import ArmKey, curves
 from analysis.diagnose.split import splits
 from analysis.study import Study
 from record.schema import CoreUse, Failure, Window
-from tests.helpers.run_records import QUOTA, make_record, make_rounds, save
+from tests.helpers.run_records import QUOTA, make_program, make_record, make_rounds, save
 from tests.helpers.studies import curve_in_rounds, strategies
 
 ONE, TWO = ArmKey(1, 8), ArmKey(2, 8)
@@ -102,6 +102,13 @@ def test_an_arm_on_several_nodes_begins_with_the_one_that_is_alone(tmp_path):
         arms = launch.paired_windows[1].arms
         assert (arms[ONE].measured_s, arms[TWO].measured_s) == pytest.approx((1.1 * 0.4, 1.1 * step_s))
         assert arms[TWO].computing_s[:, 0] == pytest.approx(1.1 * np.array(ready_s))
+
+
+def test_the_command_of_a_program_names_neither_a_model_nor_a_dataset(tmp_path):
+    for nodes in (1, 2):
+        save(make_program(nodes, 100.0 * nodes), tmp_path)
+    [result] = read(tmp_path)
+    assert result.command == ["make", "scaling", f"RESULTS={tmp_path}"]
 
 
 def test_one_rank_alone_is_a_separate_curve_where_nothing_begins_with_it(tmp_path):

@@ -68,6 +68,10 @@ def test_nodes_are_those_of_the_queue_and_other_answers_are_named(program):
     program("pbsnodes", json.dumps({"nodes": NODES}))
     assert PBS.find_nodes(None, smt=False) == AvailableNodes(48, 0, 2, "queue workq (pbsnodes)")
     assert PBS.queue() == {}
+    program(
+        "qstat", json.dumps(SERVER | {"Queue": {"workq": QUEUES["Queue"]["workq"] | {"resources_max": {"nodect": 1}}}})
+    )
+    assert PBS.find_nodes(None, smt=False).count == 1  # no job of the queue gets more
     for answer in ('{"Server": {', '{"Server": [1]}', "qstat: cannot connect"):
         program("qstat", answer)
         with pytest.raises(ConfigError, match=r"launcher=pbs: qstat -B .* answered .*: not as expected: "):
