@@ -1,8 +1,9 @@
-"""Known logs of training runs: one row a run, with the names of the kit.
+"""Known logs of runs: one row a run, with the names of the kit.
 
-Known are Horovod's synthetic benchmarks (TensorFlow, Keras, PyTorch), tf_cnn_benchmarks, progress lines of Keras, and
-MLPerf's `:::MLLOG` lines. A row has `images_per_s` or `epoch_s`, `step_s`, `wall_s`; `ranks` is "" if the log does not
-state how many there were: no number is taken out of a name.
+Known are Horovod's synthetic benchmarks (TensorFlow, Keras, PyTorch), tf_cnn_benchmarks, MLPerf's `:::MLLOG` lines,
+progress lines of Keras, and the programs of `_FORMS`. A row has `images_per_s` or `epoch_s`, `step_s`, `wall_s`: its
+unit stands behind the number if the name does not say it. `ranks` is "" if the log does not state how many there were:
+no number is taken out of a name.
 """
 
 import contextlib
@@ -10,9 +11,10 @@ import json
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from common import bounded_files
 
@@ -22,12 +24,75 @@ _CNN = re.compile(rf"total images/sec: {_NUMBER}")
 _KERAS = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9}) \[=+\]\s*-\s*([\d.]+m?s)(?:\s+([\d.]+)(us|ms|s)/(step|epoch|sample))?")
 _EPOCH = re.compile(r"^Epoch (\d+)/(\d+)", re.M)
 _MLLOG = re.compile(r":::MLLOG\s+(\{.*\})")
-_RANKS_STATED = (
-    r"(?i)(?:world size|number of (?:gpu|cpu|device|replica|worker)s?(?: in sync)?|hvd\.size)\s*[:=]\s*(\d+)"
-)
+_RANKS_STATED = r"(?i)(?:world size|number of (?:gpu|cpu|device|replica)s?(?: in sync)?|hvd\.size)\s*[:=]\s*(\d+)"
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 _SYSTEM = 1 << 20  # bytes of the description of a system
 Row = dict[str, Any]
+Pick = Literal["", "last", "median"]
+
+
+@dataclass(frozen=True)
+class Log:
+    """The rows of a known log. pick: which of them counts if they are of one run; skip: so many first ones do not."""
+
+    kind: str = ""
+    rows: list[Row] = field(default_factory=list)
+    pick: Pick = ""
+    skip: int = 0
+
+    @property
+    def runs(self) -> list[Row]:
+        """Return one row a run."""
+        rows = self.rows[self.skip :]
+        if self.pick != "median" or not rows:
+            return rows[-1:] if self.pick else rows
+        name = "images_per_s" if "images_per_s" in rows[0] else "step_s"
+        middle = statistics.median(float(row[name].split()[0]) for row in rows)
+        return [rows[-1] | {name: f"{middle:.10g} {rows[-1][name].split()[1]}"}]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A log with the rate of the job, or the time of a step, on lines of one form.
+
+    line: its pattern, with the number as a group named images_per_s or step_s. unit: that of the number. stated: the
+    patterns of what else the log states before this line, by name.
+    """
+
+    line: str
+    unit: str
+    pick: Pick = ""
+    skip: int = 0
+    stated: Mapping[str, str] = field(default_factory=dict)
+
+
+_RATE, _TIME = rf"(?P<images_per_s>{_NUMBER[1:-1]})", rf"(?P<step_s>{_NUMBER[1:-1]})"
+_FORMS = {
+    "LAMMPS": _Form(
+        rf"^Performance: .*?{_RATE} timesteps/s.*(?:\n.*CPU use with (?P<ranks>\d+) MPI tasks x (?P<threads>\d+))?",
+        "timesteps/s",
+        stated={"atoms": r"^Loop time of .* with (\d+) atoms"},
+    ),
+    "GROMACS": _Form(
+        rf"^Performance: +{_RATE} +[\d.]+$",
+        "ns/day",
+        stated={"ranks": r"^Using (\d+) MPI (?:thread|process)", "threads": r"^Using (\d+) OpenMP thread"},
+    ),
+    "HPCG": _Form(
+        rf"HPCG result is VALID with a GFLOP/s rating of[=:] ?{_RATE}",
+        "GFLOP/s",
+        stated={
+            "ranks": r"Machine Summary::Distributed Processes=(\d+)",
+            "threads": r"Machine Summary::Threads per processes=(\d+)",
+        },
+    ),
+    "nccl-tests": _Form(rf"^# Avg bus bandwidth *: {_RATE}", "GB/s"),
+    "Hugging Face's Trainer": _Form(rf"'train_samples_per_second': '?{_RATE}", "samples/s"),
+    "DeepSpeed": _Form(rf"RunningAvgSamplesPerSec={_RATE}", "samples/s", "last"),
+    "timm": _Form(rf"^Train: \d+ \[.*, +[\d.]+/s +\([\d.]+s, +{_RATE}/s\)", "images/s", "last"),
+    "PyTorch's imagenet example": _Form(rf"^Epoch: \[\d+\]\[ *\d+/\d+\]\s+Time +{_TIME} \(", "s", "median", 1),
+    "Lightning": _Form(rf"^Epoch \d+:.*100%.*, +{_RATE}it/s", "it/s", "last"),
+}
 
 
 def without_escapes(text: str) -> str:
@@ -35,28 +100,52 @@ def without_escapes(text: str) -> str:
     return _ANSI.sub("", text)
 
 
-def rows(text: str, where: str) -> tuple[str, list[Row]]:
-    """Return the kind of a log and its runs; no run if the kind is unknown. where: the name of its file."""
-    text = without_escapes(text)
-    for name, read in (
+def read_log(text: str, where: str) -> Log:
+    """Return the rows of a known log; none if it is not known. where: the name of its file."""
+    text = re.sub(r"\r\n?", "\n", without_escapes(text))
+    for kind, form in _FORMS.items():
+        if rows := list(_form_rows(text, form)):
+            return Log(f"a log of {kind}", rows, form.pick, form.skip)
+    if rows := list(_nanogpt(text, where)):
+        return Log("a log of nanoGPT", rows, "median", 1)
+    for kind, read in (
         ("a log of Horovod's synthetic benchmark", _horovod),
         ("a log of tf_cnn_benchmarks", _tf_cnn_benchmarks),
         ("an MLPerf log", _mlperf),
         ("a log of Keras", _keras),
     ):
-        if runs := list(read(text, where)):
-            return name, runs
-    return "", []
+        if rows := list(read(text, where)):
+            return Log(kind, rows)
+    return Log()
 
 
 def _line(text: str, at: int) -> int:
-    return len(re.findall(r"\r\n|\r|\n", text[:at])) + 1
+    return text.count("\n", 0, at) + 1
 
 
 def _stated(text: str, pattern: str) -> str:
     """Return the last match of this pattern in a text; "" without one."""
     matches = re.findall(pattern, text, re.M)
     return str(matches[-1]).strip() if matches else ""
+
+
+def _form_rows(text: str, form: _Form) -> Iterator[Row]:
+    """Yield one row for each line of this form."""
+    for match in re.finditer(form.line, text, re.M):
+        before = text[: match.start()]
+        row = {name: _stated(before, pattern) for name, pattern in {"ranks": _RANKS_STATED, **form.stated}.items()}
+        row |= {name: value for name, value in match.groupdict().items() if value}
+        row |= {name: f"{row[name]} {form.unit}" for name in ("images_per_s", "step_s") if name in row}
+        yield row | {"line": _line(text, match.start())}
+
+
+def _nanogpt(text: str, where: str) -> Iterator[Row]:
+    """Yield one row a step; if the log states the tokens of a step of all ranks, with their rate."""
+    tokens = _stated(text, r"^tokens per iteration will be: ([\d,]+)$").replace(",", "")
+    ranks = _stated(text, _RANKS_STATED)
+    for match in re.finditer(rf"^iter \d+: loss [\d.]+, time {_NUMBER}ms", text, re.M):
+        rate = {"images_per_s": f"{float(tokens) / float(match[1]) * 1000:.10g} tokens/s"} if tokens else {}
+        yield {"ranks": ranks, "step_s": f"{match[1]} ms", **rate, "line": _line(text, match.start())}
 
 
 def _horovod(text: str, where: str) -> Iterator[Row]:
@@ -127,7 +216,7 @@ def _mlperf(text: str, where: str) -> Iterator[Row]:
     submission has in `systems` beside `results`. The name of a system is no count.
     """
     events: list[tuple[int, dict[str, Any]]] = []
-    for number, line_text in enumerate(re.split(r"\r\n|\r|\n", text) if ":::MLLOG" in text else (), 1):
+    for number, line_text in enumerate(text.split("\n") if ":::MLLOG" in text else (), 1):
         with contextlib.suppress(json.JSONDecodeError, RecursionError):
             events += [(number, json.loads(match[1])) for match in _MLLOG.finditer(line_text)]
     values = {str(event.get("key")): event.get("value") for _, event in events if event.get("value") is not None}

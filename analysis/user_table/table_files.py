@@ -126,8 +126,7 @@ def _grids(data: bytes, source: str) -> list[Grid]:
     if data.startswith(b"PK\x03\x04") and b"xl/workbook.xml" in data:
         return list(_sheets(data, source))
     text = _decoded(data, source)
-    _, runs = logs.rows(text, source)
-    if runs:
+    if runs := logs.read_log(text, source).runs:
         names = [*dict.fromkeys(name for row in runs for name in row if name != "line")]
         cells = ((row["line"], [str(row.get(name, "")) for name in names]) for row in runs)
         return [replace(_grid(source, [(0, names), *cells], decimal="."), log=True)]

@@ -10,7 +10,6 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from common import logs
 from record.schema import PrintedRate
@@ -203,47 +202,21 @@ def _time(quantity: PrintedQuantity, line: str, reading: Reading, asks: bool) ->
     return _PrintedNumber(rate, f"{reading.work_unit}/s", f"{time_s:g} s", line, time_s)
 
 
-# Logs whose line with the rate of the whole job is known: a pattern, and what else is known of it. Their own rows are
-# found in each log, so the last or the median of the later ones counts.
-_LINES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("LAMMPS", {"rate": r"^Performance: .*?{rate} timesteps/s"}),
-    ("GROMACS", {"rate": r"^Performance: +{rate} +[\d.]+$", "unit": "ns/day"}),
-    ("HPCG", {"rate": r"HPCG result is VALID with a GFLOP/s rating of[=:] ?{rate}", "unit": "GFLOP/s"}),
-    ("nccl-tests", {"rate": r"^# Avg bus bandwidth *: {rate}", "unit": "GB/s"}),
-    ("Hugging Face's Trainer", {"rate": r"'train_samples_per_second': '?{rate}", "unit": "samples/s"}),
-    ("DeepSpeed", {"rate": r"RunningAvgSamplesPerSec={rate}", "unit": "samples/s", "pick": "last"}),
-    ("timm", {"rate": r"^Train: \d+ \[.*, +[\d.]+/s +\([\d.]+s, +{rate}/s\)", "unit": "images/s", "pick": "last"}),
-    ("nanoGPT", {"time": r"^iter \d+: loss [\d.]+, time {time}ms", "pick": "median", "skip": 1}),
-    (
-        "PyTorch's imagenet example",
-        {"time": r"^Epoch: \[\d+\]\[ *\d+/\d+\]\s+Time +{time} \(", "unit": "s", "pick": "median", "skip": 1},
-    ),
-    ("Lightning", {"rate": r"^Epoch \d+:.*100%.*, +{rate}it/s", "pick": "last"}),
-)  # fmt: skip
-
-# nanoGPT says the work of a step: more ranks do not add to it, unless its accumulated steps grow with them.
-_TOKENS = re.compile(r"^tokens per iteration will be: ([\d,]+)$", re.MULTILINE)
-
-
 def _known(text: str, reading: Reading) -> tuple[str, list[_PrintedNumber], Reading]:
-    """Return the kind of a known log, its rates and times, and how they are read."""
-    for kind, settings in _LINES:
-        stated = {name: value for name, value in vars(reading).items() if value != getattr(Reading(), name)}
-        own = replace(reading, **settings | stated)
-        if tokens := _TOKENS.search(text):
-            own = replace(own, step_work=float(tokens[1].replace(",", "")), work_unit="tokens")
-        if printed := _matches(text, own, asks=False):
-            return f"a log of {kind}", printed, own
-    kind, rows = logs.rows(text, "")
+    """Return the kind of a known log, its rates or times, and how they are read."""
+    log, lines = logs.read_log(text, ""), text.split("\n")
+    own = replace(reading, pick=reading.pick or log.pick or None, skip=reading.skip or log.skip)
     printed = []
-    for row in rows:
-        if speed := row.get("images_per_s"):
-            value = float(str(speed).partition(" ")[0])
-            printed.append(_PrintedNumber(value, "images/s", f"{speed} images/s", f"line {row['line']}"))
-        elif step_s := row.get("step_s"):
-            step = PrintedQuantity(float(step_s), "s", "time", True, "", 0, step_s)
-            printed.append(_time(step, f"line {row['line']}", reading, asks=False))
-    return kind, printed, reading
+    for row in log.rows:
+        line = lines[row["line"] - 1].strip()
+        for name, read, usual in (("images_per_s", _rate, "images/s"), ("step_s", _time, "s")):
+            if value := row.get(name):
+                number, _, unit = value.partition(" ")
+                shown = f"{number} {unit or usual}"
+                quantity = printed_numbers.quantity(shown, 0, len(number), (0, len(shown)), ".")
+                printed.append(read(quantity, line, own, asks=False))
+                break
+    return log.kind, printed, own
 
 
 def _picked(printed: Sequence[_PrintedNumber], reading: Reading, asks: bool) -> float:

@@ -28,6 +28,18 @@ CNN_HOROVOD = "mpirun -np {0} -H localhost:{0} python tf_cnn_benchmarks.py --mod
 CNN_RANK = "100\timages/sec: 147.9 +/- 0.0 (jitter = 0.3)\t9.0\ntotal images/sec: {0}\n"  # printed by each rank
 TWO_RANKS = "mpirun -np 2 -H a:1,b:1\n" + CNN.format(94.72, 64, "'horovod/gpu:0', 'horovod/gpu:1'")
 EPOCH = "Epoch {0}/3\n 60/125 [====>....] - ETA: 3s\r125/125 [==============================] - {1}s {2}ms/step\n"
+LAMMPS = """Loop time of 1.98 on {0} procs for 100 steps with 4000 atoms
+
+Performance: 21835.6 tau/day, {1} timesteps/s, 202.1 katom-step/s
+99.8% CPU use with {0} MPI tasks x 1 OpenMP threads
+"""
+GROMACS = (
+    "Using {0} MPI processes\nUsing 8 OpenMP threads per MPI process\n   (ns/day) (hour/ns)\nPerformance: {1} 7.697\n"
+)
+HPCG = "Machine Summary::Distributed Processes={0}\nFinal Summary::HPCG result is VALID with a GFLOP/s rating of={1}\n"
+NANOGPT = "tokens per iteration will be: 12,288\n" + "".join(
+    f"iter {step}: loss 4.2874, time {ms}ms, mfu -100.00%\n" for step, ms in enumerate((1210.77, 100, 80, 120))
+)
 MLPERF = {
     "submission_benchmark": ("resnet", 1000), "submission_platform": ("16xXE8545x4A100", 1000),
     "global_batch_size": (3264, 1000), "run_start": (None, 2000), "epoch_start": (None, 2000),
@@ -60,6 +72,15 @@ LOGS = {
          "systems/16xXE8545x4A100.json": json.dumps(SYSTEM)},
         {"model": ["resnet"], "nodes": [16], "ranks": [64], "wall_s": [80.5], "epoch_s": [40],
          "gpu": ["NVIDIA A100-SXM-40GB"]}),
+    "LAMMPS, several runs in one file": (
+        {"log.lammps": LAMMPS.format(1, 14.5) + LAMMPS.format(4, 50.5)},
+        {"ranks": [1, 4], "images_per_s": [14.5, 50.5], "work": ["timesteps"] * 2, "line": [3, 7]}),
+    "GROMACS, one file a run": (
+        {"1.log": GROMACS.format(1, 43.2), "2.log": GROMACS.format(2, 86.4)},
+        {"ranks": [1, 2], "images_per_s": [0.0005, 0.001], "work": ["ns"] * 2}),  # 43.2 ns/day in 86,400 s
+    "HPCG": ({"hpcg.txt": HPCG.format(4, 2.5)}, {"ranks": [4], "images_per_s": [2.5], "work": ["GFLOP"]}),
+    "nanoGPT, without the first step": (
+        {"log": "world size: 2\n" + NANOGPT}, {"ranks": [2], "images_per_s": [122880], "work": ["tokens"]}),
 }  # fmt: skip
 
 
@@ -76,10 +97,12 @@ def test_a_known_log(tmp_path, texts, expected):
 
 @pytest.mark.parametrize("text", ["GPUs,images/s\n1,2\n", "just words\n", ""])
 def test_another_text_is_no_log(text):
-    assert logs.rows(text, "t") == ("", [])
+    assert logs.read_log(text, "t") == logs.Log()
 
 
-@pytest.mark.parametrize("text", [EPOCH.format(1, 12, 96) * 2, "".join(f":::MLLOG {line}\n" for line in MLLOG)])
+@pytest.mark.parametrize(
+    "text", [EPOCH.format(1, 12, 96) * 2, "".join(f":::MLLOG {line}\n" for line in MLLOG), GROMACS[24:].format(0, 3.1)]
+)
 def test_ranks_that_a_log_does_not_state_are_asked_not_taken_out_of_a_name(tmp_path, text):
     (tmp_path / "np4.log").write_text(text)
     with pytest.raises(Question, match="does not state its number of ranks") as error:
