@@ -128,6 +128,9 @@ def _interval(launches: Sequence[_Launch], scale: Callable[[float], float], sing
     def back(x: float) -> float:
         return math.exp(max(-_LARGEST_EXPONENT, min(x, _LARGEST_EXPONENT))) if scale is math.log else x
 
+    def both(ends: Ends) -> Ends:
+        return back(ends[0]), back(ends[1])
+
     variation: Variation = "between launches" if single or len(launches) > 1 else "between rounds"
     scatter = _scatter(launches)
     why = (
@@ -137,14 +140,14 @@ def _interval(launches: Sequence[_Launch], scale: Callable[[float], float], sing
         return Number(back(centre), lambda _: NO_ENDS, n, scatter=scatter, no_interval=why)
     square = scatter**2 / _EFFICIENCY
     if len(launches) == 1:
-        low, high = _of_rounds(centre, launches[0].rounds, square, single)
-        return Number(back(centre), lambda level: (back(low(level)), back(high(level))), n, variation, scatter=scatter)
+        of_rounds = _ends_of_rounds(centre, launches[0].rounds, square, single)
+        return Number(back(centre), lambda level: both(of_rounds(level)), n, variation, scatter=scatter)
     prior = _LAUNCHES_DIFFER if scale is math.log else math.sqrt(square)
     posterior = _Posterior(launches, square, prior)
 
     def ends(level: float, another: float = 0.0) -> Ends:
         half = posterior.half_width(level, another)
-        return back(centre - half), back(centre + half)
+        return both((centre - half, centre + half))
 
     return Number(
         back(centre), ends, n, variation, another=lambda level: ends(level, 1.0), scatter=scatter,
@@ -158,16 +161,15 @@ def _scatter(launches: Sequence[_Launch]) -> float:
     From their mean distance, that of n normal values being sqrt(2 / pi (n - 1) / n) of it. Far values count as less
     far: one round cannot widen an interval much.
     """
-    distances = [abs(value - _centre(launch.rounds)) for launch in launches for value in launch.rounds]
+    centred = ((_centre(launch.rounds), launch.rounds) for launch in launches)
+    distances = [abs(value - centre) for centre, rounds in centred for value in rounds]
     bound = _FAR * median(distances) or math.inf
     total = sum(min(distance, bound) for distance in distances)
     sizes = [len(launch.rounds) for launch in launches]
     return math.sqrt(math.pi / 2) * total / max(1.0, sum(math.sqrt(n * (n - 1)) for n in sizes))
 
 
-def _of_rounds(
-    centre: float, rounds: Sequence[float], square: float, single: bool
-) -> tuple[Callable[[float], float], Callable[[float], float]]:
+def _ends_of_rounds(centre: float, rounds: Sequence[float], square: float, single: bool) -> Callable[[float], Ends]:
     """Return the ends, by level, of the interval of the rounds of one launch. square: the variance of a round.
 
     Student's t, for as many values as independent ones would tell as much: fewer if neighbours are alike, and a third
@@ -176,24 +178,21 @@ def _of_rounds(
     interval reaches over those of both.
     """
     as_one = 1 if single else _ROUNDS_AS_ONE
-    parts = [(centre, square, len(rounds) / dependence(rounds) / as_one, rounds)]
+    groups = [(centre, square, len(rounds) / dependence(rounds) / as_one, rounds)]
     for group in two_groups(rounds) or ():
-        parts.append((_centre(group), _scatter([_Launch(0.0, group)]) ** 2 / _EFFICIENCY, len(group) / as_one, group))
+        groups.append((_centre(group), _scatter([_Launch(0.0, group)]) ** 2 / _EFFICIENCY, len(group) / as_one, group))
+    spans = [(_centre(values) - min(values), max(values) - _centre(values)) for *_, values in groups]
 
-    def half(level: float, square: float, independent: float, values: Sequence[float], sign: int) -> float:
-        outermost = max(sign * (value - _centre(values)) for value in values)
-        within = (
-            as_one * outermost if level <= 1 - 2.0 ** (1 - len(values)) else math.inf
-        )  # so often they hold the median
-        return min(within, student_quantile(level, max(1.0, independent - 1)) * math.sqrt(square / independent))
+    def ends(level: float) -> Ends:
+        lows, highs = [], []
+        for (centre, square, independent, values), (below, above) in zip(groups, spans, strict=True):
+            half = student_quantile(level, max(1.0, independent - 1)) * math.sqrt(square / independent)
+            suffice = level <= 1 - 2.0 ** (1 - len(values))  # so often the outermost values hold the median
+            lows.append(centre - min(half, as_one * below if suffice else math.inf))
+            highs.append(centre + min(half, as_one * above if suffice else math.inf))
+        return min(lows), max(highs)
 
-    def low(level: float) -> float:
-        return min(part[0] - half(level, *part[1:], -1) for part in parts)
-
-    def high(level: float) -> float:
-        return max(part[0] + half(level, *part[1:], 1) for part in parts)
-
-    return low, high
+    return ends
 
 
 class _Posterior:

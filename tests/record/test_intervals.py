@@ -44,6 +44,7 @@ def test_rates_are_compared_by_their_repeat_not_by_their_position():
         ((10.0, 0.0, 1.0, 2.0), 1.75),
         ((1.0, 2.0, 3.0, 4.0, 100.0), 3.0),  # eight of 15 means are at most 3
         ((0.0, 1.0, 100.0), 1.0),  # of three the median
+        ((*[0.0] * 501, *[1.0] * 500), 0.0),  # and of more than a thousand; half of the means are 0.5
     ],
 )
 def test_a_launch_has_the_estimate_of_hodges_and_lehmann(values, centre):
@@ -71,6 +72,11 @@ def test_one_launch_has_the_interval_of_student_over_its_rounds():
     assert result.scatter == pytest.approx(0.03927, rel=1e-4)
     six = speedup(launches(SIX), launches([0.0] * 6))  # 12.706 x 0.041188 / sqrt(0.95 2) is beyond 3 x 0.05
     assert log_ends(six) == pytest.approx([-0.15, 0.15])
+    # They hold the median in 1 - 2 / 2^6 = 0.969 of cases. At 0.99 t of one degree: 63.657 x 0.041188 / sqrt(0.95 2).
+    assert log_ends(six, 0.99) == pytest.approx([-1.9021, 1.9021], rel=1e-4)
+    # On either side by itself: three times 0.02, and 12.706 x sqrt(pi / 2) 0.07 / sqrt(6 5) / sqrt(0.95 2).
+    lopsided = rate(launches((0.0, 0.0, 0.05, -0.02, 0.0, 0.0)))
+    assert log_ends(lopsided) == pytest.approx([-0.06, 0.14765], rel=1e-4)
     # Twelve launches of single points are twelve values: t of 11 degrees, 2.2010, x 0.03927 / sqrt(0.95 12).
     twelve = rate(singles({i: math.exp(x) for i, x in enumerate([*SIX, *SIX])}))
     assert log_ends(twelve) == pytest.approx([-0.02560, 0.02560], rel=1e-3)
@@ -91,14 +97,14 @@ def test_neighbours_that_are_alike_widen_the_interval_of_rounds_until_there_is_n
     assert rate(launches(rising[:5])).no_interval == ""  # too few
 
 
-def held(half, centres, rounds_variance, degrees, another=0):
+def held(half, centres, rounds_variance, degrees, another=0, scale=0.06):
     """The probability of the mean of launches, or of another, within so much, by integration over all tau."""
     k, mean = len(centres), sum(centres) / len(centres)
     squares = sum((centre - mean) ** 2 for centre in centres)
 
     def density(tau):
         variance = tau**2 + rounds_variance
-        return halfcauchy.pdf(tau, scale=0.06) * variance ** (-(k - 1) / 2) * math.exp(-squares / 2 / variance)
+        return halfcauchy.pdf(tau, scale=scale) * variance ** (-(k - 1) / 2) * math.exp(-squares / 2 / variance)
 
     def within(tau):
         error = math.sqrt((tau**2 + rounds_variance) * (another + 1 / k))
@@ -109,17 +115,49 @@ def held(half, centres, rounds_variance, degrees, another=0):
     return inside / whole
 
 
-@pytest.mark.parametrize("apart", [0.0, 0.1, 0.3])
-@pytest.mark.parametrize("level", [0.95, 0.99])
+@pytest.mark.parametrize(("apart", "level"), [(0.0, 0.95), (0.1, 0.99), (0.3, 0.95)])
 def test_launches_have_the_interval_of_a_half_cauchy_prior(apart, level):
-    # Three launches of six rounds: the scatter is that of one, 0.041188.
-    result = speedup(launches(SIX, [x + apart for x in SIX], [x - apart for x in SIX]), launches(*[[0.0] * 6] * 3))
-    assert result.variation == "between launches"
+    # Three launches of six rounds about 0.5: the scatter is that of one, 0.041188.
+    result = rate(launches(*([0.5 + away + x for x in SIX] for away in (0.0, apart, -apart))))
+    assert (result.value, result.variation) == (pytest.approx(math.exp(0.5)), "between launches")
     square = 0.041188**2 / 0.95 / 6
     low, high = log_ends(result, level)
-    assert (low, held(high, (-apart, 0.0, apart), square, 15)) == (pytest.approx(-high), pytest.approx(level, abs=2e-3))
-    other = math.log(result.another(level)[1])
+    assert 0.5 - low == pytest.approx(high - 0.5)
+    assert held(high - 0.5, (-apart, 0.0, apart), square, 15) == pytest.approx(level, abs=2e-3)
+    other = math.log(result.another(level)[1]) - 0.5
     assert held(other, (-apart, 0.0, apart), square, 15, another=1) == pytest.approx(level, abs=3e-3)
+
+
+@pytest.mark.parametrize(("sizes", "degrees"), [((3, 3, 3), 6), ((1, 4, 1), 3), ((1, 1, 1, 1, 2), 1)])
+def test_launches_whose_rounds_are_equal_have_the_prior_of_their_deviation(sizes, degrees):
+    centres = (-1.0, 0.0, 1.0, *[0.0] * (len(sizes) - 3))
+    result = typical([[centre] * size for centre, size in zip(centres, sizes, strict=True)])
+    assert result.low == pytest.approx(-result.high)
+    scale = math.sqrt(2 / len(sizes))
+    assert held(result.high, centres, 0.0, degrees, scale=scale) == pytest.approx(0.95, abs=3e-3)
+
+
+def test_the_scatter_is_that_of_a_mean_distance_in_which_far_values_count_as_six_times_the_median():
+    # Six distances of 0.01 and two of 0.06, over sqrt(8 7), times sqrt(pi / 2); two of 0.1 over sqrt(2 1).
+    far = rate(launches((-0.01, 0.01, -0.01, 0.01, -0.01, 0.01, -1.0, 1.0)))
+    assert (far.value, far.scatter) == (pytest.approx(1.0), pytest.approx(0.030147, rel=1e-4))
+    assert rate(launches((0.0, 0.2))).scatter == pytest.approx(0.177245, rel=1e-4)
+    assert typical([[0.0] * 3] * 3).interval == pytest.approx((0.0, 0.0), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("values", "dependence"),
+    [
+        # Ranks -3, -1, 1, 3: r = 5/20 and -6/20, too small by (1 + 3 r) / 4: 0.6875 and -0.05.
+        ((1.0, 2.0, 3.0, 4.0), 1.6875 / 0.3125),
+        # r = -7/20 and 6/20: -0.1 and 0.775, with the weights 2/3 and 1/3.
+        ((4.0, 2.0, 3.0, 1.0), 1 + 2 * (-0.2 / 3 + 0.775 / 3)),
+        ((4.0, 1.0, 3.0, 2.0), 1.0),  # r = -13/20 and 6/20: less than independent ones have
+        ((1.0, 1.0, 1.0, 1.0), 1.0),
+    ],
+)
+def test_the_dependence_of_neighbours_is_that_of_their_autocorrelations(values, dependence):
+    assert intervals.dependence(values) == pytest.approx(dependence)
 
 
 def test_what_widens_an_interval_is_known():
@@ -148,7 +186,7 @@ def test_differences_have_no_logarithms():
     result = typical([[-0.1, -0.2, -0.1], [0.1, 0.2, 0.1]])
     assert (result.value, result.low) == (pytest.approx(0.0), pytest.approx(-result.high))
     assert typical([[], []]) is None
-    assert typical([[1.0], [2.0], [4.0]]).value == pytest.approx(2.0)
+    assert typical([[0.25], [1.0]]).value == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("disturbed", "grouped"), [(5, False), (6, True), (12, True), (18, True), (19, False)])
