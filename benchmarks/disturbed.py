@@ -19,10 +19,9 @@ from pathlib import Path
 
 from benchmarks.common import Row, curve_of, launch_command, launch_overrides, options, show
 from common import affinity
-from record import intervals, protocol, rounds
+from record import protocol, rounds
 from record import schema as record
 from record.disturbance import run_selection
-from record.intervals import Turn
 from record.parts import read_part
 from record.schema import RunRecord
 
@@ -104,10 +103,9 @@ def compare(run: RunRecord, beside_loop: set[int]) -> Iterator[Row]:
     for index, arm in enumerate(run.config["rounds"]):
         if index == base:
             continue
-        speedups = {}
-        for name, chosen in numbers.items():
-            both = ({Turn("r", 0, n): rates[n][i] for n in chosen if i in rates[n]} for i in (index, base))
-            speedups[name] = intervals.speedup(*both)
+        speedups = {
+            name: rounds.speedup_in({n: rates[n] for n in chosen}, index, base) for name, chosen in numbers.items()
+        }
         truth, counted = speedups["without the loop"], speedups["that count"]
         within = "no interval"
         if truth and counted and truth.has_interval:

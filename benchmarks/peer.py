@@ -22,7 +22,7 @@ from analysis.stats.repeats import typical
 from benchmarks.common import launch_command, launch_overrides, options
 from common import affinity
 from record import schema as record
-from record.record_summary import throughput
+from record.record_summary import images_per_s, throughput
 from train.models.applications import PRETRAINED
 from train.rank import placement
 
@@ -97,9 +97,7 @@ def kit_rate(setting: argparse.Namespace, arm: str) -> float:
         if done.returncode:
             sys.exit(f"the launch of {arm} failed:\n{done.stdout}")
         [path] = record.find(Path(folder))
-        run = record.load(path)
-        timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
-        return throughput(run.config["global_batch"], setting.steps, timed_s)
+        return images_per_s(record.load(path))
 
 
 if __name__ == "__main__":

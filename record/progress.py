@@ -10,9 +10,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from record import intervals, protocol, rounds
+from record import protocol, rounds
 from record.disturbance import select, selection_text
-from record.intervals import Turn
 from record.parts import PartReader, RankPart
 from record.record_summary import throughput
 
@@ -169,11 +168,7 @@ def rounds_progress(part: RankPart, firsts: Sequence[RankPart], config: Config) 
 
 
 def _speedup(measured: Mapping[int, Mapping[int, float]], arm: int, base: int, label: str) -> str:
-    rates, base_rates = (
-        {Turn("", 0, number): by_arm[index] for number, by_arm in measured.items() if index in by_arm}
-        for index in (arm, base)
-    )
-    speedup = intervals.speedup(rates, base_rates)
+    speedup = rounds.speedup_in(measured, arm, base)
     return f"{label} {speedup.value:.3g}x so far" if speedup else label
 
 

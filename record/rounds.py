@@ -19,7 +19,7 @@ class Arm:
 
     ranks: int
     step_batch: int  # images that a rank takes in a step
-    role: Role = "point"
+    role: Role
 
 
 CONTROL_EVERY = 4  # rounds have a control, unless every one has it (train/loop/run_rounds.py)
@@ -130,6 +130,14 @@ def over_base(runs: Sequence[RunRecord]) -> dict[str, tuple[dict[Turn, float], d
     named = enumerate(arm["name"] for arm in runs[-1].config["rounds"])
     left_out = runs[-1].arms_left_out
     return {name: (rates[index], rates[base]) for index, name in named if index != base and name not in left_out}
+
+
+def speedup_in(measured: Mapping[int, Mapping[int, float]], arm: int, base: int) -> Number | None:
+    """Return the speedup of an arm over another one in some rounds of one launch. measured: their rates, by number."""
+    rates = (
+        {Turn("r", 0, n): by_arm[index] for n, by_arm in measured.items() if index in by_arm} for index in (arm, base)
+    )
+    return intervals.speedup(*rates)
 
 
 def speedups(runs: Sequence[RunRecord]) -> dict[str, Number | None]:

@@ -1,4 +1,5 @@
 import math
+from itertools import islice
 
 import pytest
 
@@ -8,7 +9,7 @@ from record.rounds import Arm
 from record.schema import Window
 from tests.helpers.run_records import disturb, make_rounds
 
-ONE_RANK, TWO_RANKS = Arm(ranks=1, step_batch=4), Arm(ranks=2, step_batch=4)
+ONE_RANK, TWO_RANKS = Arm(1, 4, "base"), Arm(2, 4, "point")
 
 
 def window(number: int, arm: int, window_s: float, steps: int = 2) -> Window:
@@ -32,6 +33,12 @@ def test_the_rates_of_a_curve_are_those_of_the_rounds_that_count_of_all_its_laun
     assert ([*point], [*base]) == (turns, turns)
     assert [point[turn] / base[turn] for turn in turns] == pytest.approx([1.5, 1.6])
     assert next(iter(rounds.speedups([first, second]).values())).value == pytest.approx(math.sqrt(1.5 * 1.6))
+
+
+def test_each_round_has_its_windows_in_an_order_that_the_launch_determines():
+    first, again, other = ([*islice(rounds.orders(3, repeat, 4), 5)] for repeat in (0, 0, 1))
+    assert first == again != other
+    assert [sorted(order) for order in first] == [[0, 1, 2, 3]] * 5
 
 
 def test_speedups_are_over_the_base_or_else_over_the_control():
