@@ -53,7 +53,6 @@ Time = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]  # in s; tables have whol
 # whether the nodes of the points disturb each other, and how long they compute; it exchanges nothing. In memory: it
 # shows how long a point reads its images; the batch is in memory.
 Role = Literal["point", "base", "control", "in-memory"]
-ROLES: tuple[Role, ...] = get_args(Role)
 WITHOUT_ALLREDUCE = "without-allreduce"  # the name of the controls that the kit adds; no code depends on it
 
 
