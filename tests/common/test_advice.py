@@ -97,23 +97,18 @@ def test_advice_runs_here_and_on_the_machine_of_the_records():
     # Others measure nothing, or on the user's hosts (tests/end_to_end/test_clusters.py).
     planned = {command: words for command, words in advised.items() if words and not command.endswith("HOSTS=")}
     assert len(planned) >= 5
+    assert any("measure.budget_s=660" in command for command in planned)
     for command, overrides in planned.items():
         run = subprocess.run(
             [*shlex.split(command), "DRY_RUN=1"], cwd=ROOT, text=True, capture_output=True, check=False
         )
         assert run.returncode == 0, f"{command}\n{run.stdout}{run.stderr}"
+        if "measure.budget_s=660" in command:  # of the printed diagnosis, for all its launches
+            assert "about 11 min for all launches" in run.stdout
         plan = make_plan(*overrides, no_quotas=None if "/emulated" in command else "no control groups")
         assert plan.points, command
         for config in (point.config for point in plan.points if not {*overrides} & SHARING):
             assert config.system.cpu_quota_per_node or config.ranks_of_job * config.threads_per_rank <= 2, command
-
-
-@pytest.mark.slow
-def test_the_plan_of_an_advised_command_takes_the_minutes_that_are_advised():
-    """The printed diagnosis advises 660 s in all: 11 min."""
-    [command] = [command for command in printed() if "measure.budget_s=660" in command]
-    run = subprocess.run([*shlex.split(command), "DRY_RUN=1"], cwd=ROOT, text=True, capture_output=True, check=True)
-    assert "about 11 min for all launches" in run.stdout
 
 
 def test_a_wrapped_command_is_read_and_a_target_that_does_not_exist_is_none():

@@ -3,7 +3,7 @@ import pytest
 from record import rounds
 from record.disturbance import Selection, run_selection, select, selection_text, window_disturbance
 from record.schema import CoreUse
-from tests.helpers.run_records import disturb, make_rounds
+from tests.helpers.run_records import Arm, disturb, make_rounds
 
 PRECISION = 0.025  # others may take as much of a core
 
@@ -26,6 +26,7 @@ def use(others_s: float = 0.0, steal_s: float = 0.0, delay_s: float | None = Non
         (use(others_s=0.0, delay_s=0.5), 1, False, 0.0),  # its own threads waited for each other
         (None, 1, False, None),
         (CoreUse(0.0, 0.0, 0.0, 0.0), 1, False, None),
+        (CoreUse(0.5, 0.4, 0.46, 0.0), 1, False, 0.1),
     ],
 )
 def test_others_take_what_the_kernel_counts_while_the_rank_wants_to_run(core_use, cores, shared, fraction):
@@ -88,3 +89,9 @@ def test_a_disturbed_round_gives_no_rate_but_keeps_its_windows():
     assert run_selection(run).counting == (0, 1, 2, 3)
     run.cores_shared, run.config["system"]["cpu_quota_per_node"] = False, 0.4
     assert run_selection(run).counting == (0, 1, 2, 3)
+
+
+def test_a_rank_without_a_list_of_its_cores_has_one():
+    run = make_rounds([(1.0,)], [Arm(1)])
+    run.ranks[0].cores, run.ranks[0].windows[0].cores = [], use(others_s=0.21)
+    assert run_selection(run).disturbances == {0: pytest.approx(0.1)}

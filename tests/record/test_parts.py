@@ -1,20 +1,12 @@
 import os
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
 from record import parts, protocol
 from record.parts import JobEnd, PartWriter, RankPart, assemble
-from record.schema import (
-    CoreUse,
-    Environment,
-    Epoch,
-    Failure,
-    PlanPosition,
-    RankTimeline,
-    Server,
-    Usage,
-)
+from record.schema import CoreUse, Environment, Epoch, Failure, PlanPosition, RankTimeline, Server, Usage
 
 EPOCH = Epoch(1, 2, 4.0, 1.5, 0.5, 1.4, 0.6)
 IDENTITY = {"experiment": "weak_scaling", "point": "tiny-nodes2", "config": {"global_batch": 8}, "swept": {"nodes": 2}}
@@ -64,20 +56,20 @@ def test_without_a_folder_nothing_is_written_until_there_is_one(tmp_path):
     part.add(notes=["before"])
     assert list(tmp_path.iterdir()) == []
     part.append_to(protocol.part_path(tmp_path, 3, "n2", 7))
+    assert [*parts.read_parts(tmp_path).values()] == [RankPart(rank=3, notes=["before"])]
     part.add(notes=["after"])
     assert [*parts.read_parts(tmp_path).values()] == [RankPart(rank=3, notes=["before", "after"])]
 
 
 def test_a_line_of_another_type_is_the_failure_of_its_rank_which_keeps_what_it_measured_before(tmp_path):
-    part = PartWriter(protocol.part_path(tmp_path, 3, "host", 7), rank=3, losses=[0.5])
-    with protocol.part_path(tmp_path, 3, "host", 7).open("a") as file:
+    part = writer(tmp_path, rank=3, phase="timed", losses=[0.5])
+    with protocol.part_path(tmp_path, 3, "n1", 1).open("a") as file:
         file.write('{"step_times_s": "0.4"}\n')
     part.add(losses=[0.4], finished=True)
     (damaged,) = parts.read_parts(tmp_path).values()
-    assert (damaged.losses, damaged.finished, damaged.failure.rank) == ([0.5], False, 3)
-    assert damaged.failure.reason.startswith(
-        "the file of the rank is damaged: Expected `array`, got `str` - at `$.step"
-    )
+    assert (damaged.losses, damaged.finished) == ([0.5], False)
+    reason = "the file of the rank is damaged: Expected `array`, got `str` - at `$.step_times_s`"
+    assert damaged.failure == Failure(reason, rank=3, host="n1", phase="timed")
 
 
 def test_values_that_json_or_a_part_cannot_have_are_refused_and_change_nothing(tmp_path):
@@ -91,15 +83,9 @@ def test_values_that_json_or_a_part_cannot_have_are_refused_and_change_nothing(t
 
 
 def part(rank: int, timed_s: float, **changes) -> RankPart:
-    fields = dict(
-        rank=rank,
-        phase="exit",
-        phases_s={"start": 0.5, "import": 1.0, "timed": timed_s},
-        step_times_s=[timed_s / 2] * 2,
-        epochs=[EPOCH],
-        finished=True,
-    )
-    return RankPart(**(fields | changes))
+    fields = {"phase": "exit", "step_times_s": [timed_s / 2] * 2, "epochs": [EPOCH], "finished": True}
+    fields["phases_s"] = {"start": 0.5, "import": 1.0, "timed": timed_s}
+    return RankPart(rank=rank, **(fields | changes))
 
 
 def test_the_phases_of_every_rank_add_up_to_the_wall_time_of_the_job():
@@ -112,6 +98,8 @@ def test_the_phases_of_every_rank_add_up_to_the_wall_time_of_the_job():
     assert (record.swept, record.order, record.learning_rate) == ({"nodes": 2}, PlanPosition(0, 1, 2), 0.02)
     by_hand = assemble([part(0, 4.0)], IDENTITY, replace(JOB_END, supervised=False))
     assert "exit" not in by_hand.ranks[0].phases_s  # the end of the job is not known
+    longer = assemble([part(0, 9.0)], IDENTITY, JOB_END)  # by the clock of another host
+    assert longer.ranks[0].phases_s["exit"] == 0.0
     slowed = part(0, 4.0, timeline=RankTimeline(began_at=0.0, ahead_s=0.0, error_s=0.0))
     assert "images_per_s" not in assemble([slowed], IDENTITY, JOB_END).summary
 
@@ -127,11 +115,11 @@ def test_the_time_that_a_rank_did_not_book_is_of_its_exit_or_of_the_phase_in_whi
 def test_a_rank_that_was_moved_is_named_and_its_run_is_not_valid_as_a_scaling_result():
     use = CoreUse(5.0, 4.0, 4.0, 0.0, moved_to=[])
     stays = part(0, 4.0, host="n1", cores=[0], timed_cores=use)
-    moved = part(1, 4.0, host="n1", cores=[1], timed_cores=replace(use, moved_to=[0]), notes=["of rank 1"])
+    moved = part(1, 4.0, host="n1", cores=[1, 2], timed_cores=replace(use, moved_to=[0, 3]), notes=["of rank 1"])
     assert not assemble([stays, replace(moved, timed_cores=use)], IDENTITY, JOB_END).cores_shared
     record = assemble([stays, moved], IDENTITY, JOB_END)
     assert record.cores_shared
-    assert record.notes == ["rank 1 on n1 was moved from core 1 to 0 while it was timed"]
+    assert record.notes == ["rank 1 on n1 was moved from core 1, 2 to 0, 3 while it was timed"]
     assert stays.notes == []
 
 
@@ -168,24 +156,21 @@ def test_a_part_that_is_read_while_it_grows_is_that_of_the_whole_file(tmp_path):
     path = protocol.part_path(tmp_path, 1, "n1", 7)
     part, reader = PartWriter(path, rank=1, losses=[1.0]), parts.PartReader(path)
     assert reader.read() == reader.read() == RankPart(rank=1, losses=[1.0])
-    for loss in (2.0, 3.0):
-        part.add(losses=[loss])
-        assert reader.read().losses[-1] == loss
-    assert reader.read() == parts.decoded_part(path.read_bytes()) == RankPart(rank=1, losses=[1.0, 2.0, 3.0])
+    part.add(losses=[2.0])
+    with path.open("a") as file:
+        file.write('{"losses": [3.')  # a line that is being written
+        file.flush()
+        assert reader.read() == parts.decoded_part(path.read_bytes()) == RankPart(rank=1, losses=[1.0, 2.0])
+        file.write("5]}\n")
+    assert reader.read() == parts.read_part(path) == RankPart(rank=1, losses=[1.0, 2.0, 3.5])
 
 
 def test_a_record_has_the_identity_of_its_assignment():
-    task, others = (
-        protocol.RoundsTask(enough_rounds=5),
-        {"source": {"a.py": "1"}, "hosts_apart": False, "quotas": False},
-    )
-    own = {"config_hash": "c0de", "repeat": 2, "identity": {"point": "tiny"}}
-    assignment = protocol.Assignment(config={"rounds_end_s": 9.0}, rounds=task, **others, **own)
-    in_rounds = parts.identity(assignment, {"rounds": ["arm"]})
-    digest = in_rounds.pop("source_digest")
-    assert len(digest) == 64
-    assert in_rounds == {
-        "point": "tiny", "repeat": 2, "config": {"rounds": ["arm"]}, "config_hash": "c0de", "rounds_end_s": 9.0,
-        "enough_rounds": 5,
-    }  # fmt: skip
+    assignment = protocol.Assignment(
+        {"rounds_end_s": 9.0}, "c0de", 2, {"a.py": "1"}, hosts_apart=False, quotas=False,
+        rounds=protocol.RoundsTask(enough_rounds=5), identity={"point": "tiny"},
+    )  # fmt: skip
+    expected = {"point": "tiny", "repeat": 2, "config_hash": "c0de", "rounds_end_s": 9.0, "enough_rounds": 5}
+    expected |= {"config": {"rounds": ["arm"]}, "source_digest": sha256(b'{"a.py": "1"}').hexdigest()}
+    assert parts.identity(assignment, {"rounds": ["arm"]}) == expected
     assert parts.identity(assignment, {"rounds": []})["rounds_end_s"] is None

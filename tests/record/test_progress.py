@@ -111,24 +111,13 @@ def test_the_round_of_a_sweep_is_reported(tmp_path):
     assert line(tmp_path, values(config), 1020.0).startswith(expected)
 
 
-def test_only_new_lines_are_read(tmp_path, monkeypatch):
-    follower, part = Follower(tmp_path), writer(tmp_path)
-    assert follower.part(0).losses == []
-    part.add(losses=[1.0])
-    with protocol.part_path(tmp_path, 0, "n1", 7).open("a") as file:
-        file.write('{"losses": [0.')  # a line that is being written
-        file.flush()
-        assert follower.part(0).losses == [1.0]
-        file.write("5]}\n")
-    assert follower.part(0).losses == [1.0, 0.5]
-    assert follower.part(0) is follower.part(0)  # nothing new: nothing read
-
-
-def test_the_newer_process_of_a_rank_that_was_started_again_is_read(tmp_path):
+def test_the_newer_process_of_a_rank_that_was_started_again_is_read_and_its_new_lines_alone(tmp_path):
     for pid, gpu in ((7, "old"), (8, "new")):
         writer(tmp_path, pid=pid, gpu=gpu)
     os.utime(protocol.part_path(tmp_path, 0, "n1", 7), (1.0, 1.0))
-    assert [part.gpu for part in (Follower(tmp_path).part(0), *Follower(tmp_path).parts())] == ["new", "new"]
+    follower = Follower(tmp_path)
+    assert [part.gpu for part in (follower.part(0), *follower.parts())] == ["new", "new"]
+    assert follower.part(0) is follower.part(0)  # nothing new: nothing read
 
 
 @pytest.mark.parametrize(
