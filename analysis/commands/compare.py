@@ -47,8 +47,5 @@ def run(options: argparse.Namespace) -> int:
         if not compared.comparisons:
             notes = {"Nothing to compare": [f"no complete run in {options.results} has a counterpart"]} | notes
         notes["Left out"] = compared.left_out
-    if options.format == "json":
-        print(documents.text(compared))
-    else:
-        print(comparison_text.text(tables, notes))
+    print(documents.text(compared) if options.format == "json" else comparison_text.text(tables, notes))
     return 0

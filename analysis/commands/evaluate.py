@@ -66,7 +66,6 @@ def run(options: argparse.Namespace) -> int:
         archive = bundle.pack(collect(folder / "results", scrubbed=False))
         steps += [_run(experiment.command, (), {"RESULTS": str(options.results)}) for experiment in experiments]
         result = _evaluation(contents, folder, archive, steps, options)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     files.write_file(options.out, evaluation_text(result).encode(), replace=True)
     document = msgspec.json.format(msgspec.json.encode(result), indent=1)
     files.write_file(options.out.with_suffix(".json"), document, replace=True)

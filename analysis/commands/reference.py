@@ -42,7 +42,6 @@ def run(options: argparse.Namespace) -> int:
     if stored and not options.force and (both := {*new.systems} & {*stored.systems}):
         what = f"{file}: it has values of {', '.join(sorted(both))}"
         raise TableError(f"{what}; FORCE=1 replaces them, another NAME= keeps both; those of other systems are kept")
-    file.parent.mkdir(parents=True, exist_ok=True)
     files.write_file(
         file, site_reference.dumps(site_reference.with_other_systems(new, stored) if stored else new), replace=True
     )

@@ -53,10 +53,8 @@ def run(options: argparse.Namespace) -> int:
         why = f"no complete runs of the base and of another arm of {options.experiment}"
         show(f"{options.results}: {why}", file=sys.stderr)
         return 1
-    if options.format == "json":
-        print(documents.text(Tuning(contests=contests)))
-    else:
-        print("\n\n".join(arms.report(contest) for contest in contests))
+    text = "\n\n".join(map(arms.report, contests))
+    print(documents.text(Tuning(contests=contests)) if options.format == "json" else text)
     if path and any(contest.winner for contest in contests):
         _write_settings(contests, rows, study, path)
         show(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=arguments.notes_stream(options))
