@@ -207,6 +207,18 @@ def local_lines(
     return lines
 
 
+def throughput(axes: Axes, local: pd.DataFrame, over: str, others: Iterable[DrawnLine] = (), log: bool = False) -> None:
+    """Draw the rates of local records over a column, with their bounds, on a y axis of rates; others: further lines."""
+    draw(axes, [*others, *local_lines(local, over=over)])
+    label = f"throughput [{labels.rate_unit(local)}]"
+    if log:
+        logarithmic(axes, label)
+    else:
+        axes.set_ylim(0)
+        axes.set_ylabel(label)
+    draw_bounds(axes, local, over)
+
+
 def are_arms(runs: pd.DataFrame) -> bool:
     """Return whether these runs are arms of a single model, so that colours stand for arms."""
     return bool(runs["arm"].nunique() > 1 and runs["model"].nunique() == 1)

@@ -61,9 +61,7 @@ def _rates(axes: Axes, local: pd.DataFrame, over: str) -> None:
     # an arm that is only on more nodes shares the ideal of the others
     for line in (line for line in lines if line.x[0] == first):
         axes.plot(sizes, [line.y[0] * x / first for x in sizes], ":", color=line.colour, linewidth=0.7)
-    plots.draw(axes, lines)
-    plots.logarithmic(axes, f"throughput [{labels.rate_unit(local)}]")
-    plots.draw_bounds(axes, local, over)
+    plots.throughput(axes, local, over, log=True)
 
 
 def _efficiency(points: FigureData) -> Figure:

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import labels, speedups
-from analysis.documents import counted
 from analysis.experiments import ENERGY_LABELS, joules, point_bounds
 from analysis.experiments.allreduce_points import hardware_rates, rounds, size_label
 from analysis.experiments.arms import link_rates, ratios
@@ -19,6 +18,7 @@ from analysis.figures.plots import DrawnLine
 from analysis.stats import Number, repeats
 from analysis.table import controls
 from analysis.table.swept_axis import SCALING
+from common.terminal import counted
 
 
 def _over(local: pd.DataFrame, column: str, x_axis: Callable[[Axes], None]) -> Figure:
@@ -29,11 +29,8 @@ def _over(local: pd.DataFrame, column: str, x_axis: Callable[[Axes], None]) -> F
     units = labels.by_rate_unit(local)
     fig, panels = plots.canvas(len(units), 1, height_mm=24 + 48 * len(units))
     for axes, rows in zip(panels, units, strict=True):
-        plots.draw(axes, plots.local_lines(rows, over=column))
+        plots.throughput(axes, rows, column)
         x_axis(axes)
-        axes.set_ylim(0)
-        plots.draw_bounds(axes, rows, column)
-        axes.set_ylabel(f"throughput [{labels.rate_unit(rows)}]")
     return plots.legend(fig, labels.figure_note(local))
 
 

@@ -56,22 +56,17 @@ def _stack(points: FigureData) -> Figure:
 
 def _ranks_threads(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=76)
-    plots.draw(axes, _points(points, "ranks_per_node") + plots.local_lines(points.local, over="ranks_per_node"))
+    plots.throughput(axes, points.local, "ranks_per_node", _points(points, "ranks_per_node"), log=True)
     plots.doubling(axes, [1, 2, 4, *points.local["ranks_per_node"]], "ranks per node (the report's ranks x threads)")
     ticks = {1: "1\n(1 x 28)", 2: "2\n(2 x 14)", 4: "4\n(4 x 7)"}
     ticks = {int(ranks): str(ranks) for ranks in sorted(points.local["ranks_per_node"].unique())} | ticks
     axes.set_xticks(list(ticks), list(ticks.values()))
-    plots.logarithmic(axes, "throughput [images/s]")
-    plots.draw_bounds(axes, points.local, "ranks_per_node")
     return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _batches(axes: Axes, points: FigureData, published: list[DrawnLine]) -> None:
-    plots.draw(axes, published + plots.local_lines(points.local, over="global_batch"))
+    plots.throughput(axes, points.local, "global_batch", published)
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
-    axes.set_ylim(0)
-    plots.draw_bounds(axes, points.local, "global_batch")
-    axes.set_ylabel("throughput [images/s]")
 
 
 def _batch_cpu(points: FigureData) -> Figure:
@@ -114,11 +109,9 @@ def _weak(points: FigureData) -> Figure:
             f"{stated[model]:g}x", (8, ends[model]), (4, -5 if below else 2), textcoords="offset points", fontsize=6,
             color=plots.colour(model),
         )  # fmt: skip
-    plots.draw(axes, _points(points, "nodes") + plots.local_lines(points.local, over="nodes"))
+    plots.throughput(axes, points.local, "nodes", _points(points, "nodes"), log=True)
     plots.doubling(axes, [*_NODES, *points.local["nodes"]], "nodes")
     axes.set_xlim(right=max([8, *points.local["nodes"]]) * 1.45)
-    plots.logarithmic(axes, "throughput [images/s]")
-    plots.draw_bounds(axes, points.local, "nodes")
     axes.plot([], [], ":", color=plots.GREY, label="ideal, from 1 node")
     if not (rate["nodes"] == 1).any():
         axes.plot([], [], "x", color=plots.GREY, label="at 8 / stated speedup")
