@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from analysis import PUBLISHED, labels, metrics, speedups
-from analysis.documents import counted
 from analysis.table import controls, tidy_columns
+from common.terminal import counted
 
 FOLDER = PUBLISHED / "atlas"
 ACCELERATORS = FOLDER / "accelerators.csv"

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis import grouped, metrics, speedups
+from analysis import metrics, speedups
 from analysis.speedups import ScalingPoint
 from analysis.stats.student import Noise, pooled, square_about_line, square_about_mean
 from analysis.table.swept_axis import SCALING
+from common.grouping import grouped
 
 # `run` of the rows that a report copied from; they are compared with, not audited themselves.
 SOURCE_RUN = "primary source"

@@ -1,4 +1,4 @@
-"""Shared by outputs: the base of JSON objects, a number with its interval, counts in words, Markdown, CSV.
+"""Shared by outputs: the base of JSON objects, a number with its interval, Markdown, CSV.
 
 The types of the documents are next to the code that fills them; `commands/output_schema.py` writes their schema.
 """
@@ -87,12 +87,6 @@ def _plain(value: Any) -> Any:
 
 
 _FORMULA = re.compile(r"[=+\-@\t\r]")  # the first character of what a spreadsheet computes
-
-
-def counted(number: float, noun: str) -> str:
-    """Return a number with its noun: "1 rank", "2 launches"."""
-    plural = "" if number == 1 else "es" if noun.endswith("ch") else "s"
-    return f"{number:g} {noun}{plural}"
 
 
 def tally(values: Sequence[str], names: Sequence[str]) -> str:

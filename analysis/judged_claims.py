@@ -15,12 +15,13 @@ from msgspec import structs
 
 from analysis import PUBLISHED, TableError
 from analysis.curves import row_dicts
-from analysis.documents import Document, about, counted, filled, tally
+from analysis.documents import Document, about, filled, tally
 from analysis.experiments import equivalence, summary_points
 from analysis.stats import Number
 from analysis.stats.verdict import Bounds, Outcome, judge_all, together
 from analysis.study import Study
 from analysis.table import controls
+from common.terminal import counted
 
 CLAIMS = PUBLISHED / "claims.toml"
 LOCAL_RULES = {

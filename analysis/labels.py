@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.documents import counted
 from analysis.table import controls
 from analysis.table.swept_axis import PHRASES
+from common.terminal import counted
 from record import intervals, recorded_config
 from record.disturbance import Selection, selection_text
 from record.progress import duration

@@ -18,10 +18,10 @@ from tabulate import tabulate
 
 from analysis import labels
 from analysis.compare.sessions import days
-from analysis.documents import counted
 from analysis.experiments import summary_points
 from analysis.study import Study, record_files
 from benchmarks.common import ROOT, options
+from common.terminal import counted
 from record.schema import RunRecord
 
 PAGE, README = ROOT / "docs/results.md", ROOT / "README.md"

@@ -19,6 +19,12 @@ _AS_IS = re.compile(r'\s*(\d+  )?(make |sudo |COLUMNS="|\S*/python\S* -m |\| )')
 _BACKTICKS = re.compile("`[^`]+`")
 
 
+def counted(number: float, noun: str) -> str:
+    """Return a number with its noun: "1 rank", "2 launches"."""
+    plural = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:g} {noun}{plural}"
+
+
 def columns() -> int:
     """Return the columns of the terminal, or what COLUMNS says; without either, as in a file, 100."""
     return max(40, shutil.get_terminal_size((_PROSE_CHARACTERS, 24)).columns)

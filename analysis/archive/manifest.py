@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from analysis import TableError, grouped
+from analysis import TableError
 from analysis.verify.contents import as_written
 from common import bounded_files as bounded
+from common.grouping import grouped
 from common.programs import finished
 from record.schema import is_backup
 

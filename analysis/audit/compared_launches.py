@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from analysis import grouped, metrics
+from analysis import metrics
 from analysis.audit import host_kinds
 from analysis.audit.findings import EXPERIMENT_RULES, finding, graded, rule
 from analysis.audit.records import timed_spans
@@ -15,6 +15,7 @@ from analysis.stats import Number, repeats, unknown
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
 from analysis.thresholds import limit
+from common.grouping import grouped
 from record import rounds
 from record.record_summary import images_per_s
 from record.schema import RunRecord

@@ -38,12 +38,12 @@ from analysis.curves import (
     row_dicts,
 )
 from analysis.derived import stated_number
-from analysis.documents import counted
 from analysis.finding import Finding
 from analysis.stats import Number, combined
 from analysis.stats.student import with_noise
 from analysis.stats.verdict import Bounds
 from analysis.thresholds import limit
+from common.terminal import counted
 
 _NO_MORE, _NO_LESS = Bounds(high=1.0), Bounds(low=1.0)
 

@@ -10,12 +10,12 @@ import pandas as pd
 from analysis.audit.audited_table import AuditedTable
 from analysis.curves import Row, times_as_fast
 from analysis.derived import stated_number
-from analysis.documents import counted
 from analysis.finding import Finding, Severity
 from analysis.stats import Number, combined
 from analysis.stats.student import Noise, with_noise
 from analysis.stats.verdict import Bounds, judge_all
 from analysis.thresholds import limit
+from common.terminal import counted
 
 
 def finding(

@@ -8,12 +8,12 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.audit.findings import finding, graded
-from analysis.documents import counted
 from analysis.finding import Finding
 from analysis.thresholds import limit
 from analysis.user_table import rates
 from analysis.user_table.headers import RATIOS
 from analysis.user_table.table_contract import UserTable
+from common.terminal import counted
 
 IMAGES = ("", "images", "samples")
 TIMES = ("wall_s", "job_s", "epoch_s", "step_s")

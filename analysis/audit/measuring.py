@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis import atlas, grouped, metrics
+from analysis import atlas, metrics
 from analysis.audit.findings import finding, graded, point_label, point_location, rows_rule
 from analysis.curves import PER_RANK, RATES, SETTING, SIZE, Row, configurations, lookup, measured
 from analysis.finding import Finding
 from analysis.thresholds import limit
+from common.grouping import grouped
 
 _PRINTED_SUM_S = 0.011  # two times with two decimals are off by 0.01 s, and their rounded sum by 0.005 s
 

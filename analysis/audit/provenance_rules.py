@@ -7,10 +7,10 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
-from analysis import grouped
 from analysis.audit.compared_launches import ComparedLaunch
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, finding, rule
 from analysis.finding import Finding
+from common.grouping import grouped
 from record import this_kit
 from record.recorded_config import flat
 from record.schema import RunRecord

@@ -11,11 +11,11 @@ from analysis import derived, metrics, reports
 from analysis.audit.findings import finding, graded, point_label, point_location, rows_rule
 from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, row_dicts
 from analysis.derived import RATIOS, pairs
-from analysis.documents import counted
 from analysis.finding import Finding, Severity
 from analysis.stats import Number, combined, rounded
 from analysis.stats.verdict import Verdict
 from analysis.thresholds import limit
+from common.terminal import counted
 
 
 @rows_rule

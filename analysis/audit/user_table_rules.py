@@ -13,12 +13,12 @@ from analysis.audit.audited_table import AuditedTable
 from analysis.audit.curve_rules import beyond_ideal
 from analysis.audit.findings import Rule, finding, rule
 from analysis.audit.identities import BATCHES, IMAGES, TIMES, Identity, checkable, contradictions, stated_columns
-from analysis.documents import counted
 from analysis.finding import Finding
 from analysis.thresholds import limit
 from analysis.user_table import rates
 from analysis.user_table.headers import TEXT
 from analysis.user_table.table_contract import UserTable
+from common.terminal import counted
 
 RUN_RULES: dict[str, Rule] = {}
 MODELS = Path(__file__).with_name("models.csv")

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from analysis import TableError, audit, documents, verify
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
 from analysis.commands import arguments, user_tables
-from analysis.documents import Document, about, counted, tally
+from analysis.documents import Document, about, tally
 from analysis.finding import SEVERITIES, Finding
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
 from analysis.table.tidy_columns import REPORTS
-from common.terminal import paragraph, prose
+from common.terminal import counted, paragraph, prose
 from record.schema import RECORD_NAME
 
 JSON_VERSION = 3  # of all documents that --format json prints (docs/json.md)

@@ -9,9 +9,9 @@ from analysis import labels
 from analysis.compare import AllowedRange, Comparison, Comparisons, ComparisonVerdict
 from analysis.compare.launch_values import LEAST_DAYS, Key
 from analysis.compare.sessions import MachineHistory, PointHistory, days
-from analysis.documents import counted, markdown_table, tally
+from analysis.documents import markdown_table, tally
 from analysis.stats import Number
-from common.terminal import paragraph, text_table
+from common.terminal import counted, paragraph, text_table
 
 Section = tuple[str, list[dict[str, str]]]
 Notes = dict[str, Sequence[str]]

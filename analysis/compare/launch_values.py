@@ -17,12 +17,12 @@ import pandas as pd
 
 from analysis import labels, speedups
 from analysis.compare import Judged, compared
-from analysis.documents import counted
 from analysis.experiments import allreduce_points
 from analysis.stats import Number, repeats, student, unknown
 from analysis.stats.verdict import Bounds
 from analysis.table import controls
 from analysis.table.swept_axis import SCALING, phrase
+from common.terminal import counted
 from record import intervals
 
 Quantity = Literal["images_per_s", "speedup", "wall_s", "job_s", "bus_bandwidth_bytes_per_s", "allreduce_s"]

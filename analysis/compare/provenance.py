@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from analysis.documents import about
+from common.grouping import gathered
 from record.schema import RunRecord
 
 # Keys on which no measurement depends, and what differs in each launch: the batch job, and the addresses of the ranks.
@@ -108,8 +109,9 @@ def differences(reference: Sequence[Details], measured: Sequence[Details]) -> li
 
 def by_experiment(reference: Mapping[str, list[Details]], measured: Mapping[str, list[Details]]) -> list[Difference]:
     """Return the differences of two sets of runs by experiment, each once, with the experiments that have it."""
-    experiments: dict[Difference, list[str]] = defaultdict(list)
-    for experiment in reference:
-        for difference in differences(reference[experiment], measured.get(experiment, [])):
-            experiments[difference].append(experiment)
-    return [Difference(d.what, d.reference, d.measured, ", ".join(names)) for d, names in experiments.items()]
+    experiments = gathered(
+        (difference, experiment)
+        for experiment in reference
+        for difference in differences(reference[experiment], measured.get(experiment, []))
+    )
+    return [replace(difference, experiments=", ".join(names)) for difference, names in experiments.items()]

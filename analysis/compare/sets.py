@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import TableError, grouped
+from analysis import TableError
 from analysis.compare import EQUAL, Comparisons, corrected
 from analysis.compare.launch_values import Change, Key, Quantity, Side, Values, compare_launches, launch_values
 from analysis.compare.provenance import Details, by_experiment, details
-from analysis.documents import counted
 from analysis.study import Study, record_files
 from analysis.user_table import table_contract
 from analysis.user_table.headers import TEXT
 from analysis.user_table.rates import rates
+from common.grouping import gathered, grouped
+from common.terminal import counted
 from record.intervals import Turn
 from record.schema import RECORD_NAME
 
@@ -42,11 +43,8 @@ class _Set:
 
     def details(self, keys: list[Key]) -> dict[str, list[Details]]:
         """Return how the runs of some points were made, by experiment."""
-        by_experiment: dict[str, list[Details]] = defaultdict(list)
-        for path in dict.fromkeys(path for key in keys for path in sorted(self.values[key].records)):
-            experiment, run_details, _ = self.runs[path]
-            by_experiment[experiment].append(run_details)
-        return by_experiment
+        paths = dict.fromkeys(path for key in keys for path in sorted(self.values[key].records))
+        return gathered(self.runs[path][:2] for path in paths)
 
 
 def _read(name: str, path: Path, columns: str) -> _Set:

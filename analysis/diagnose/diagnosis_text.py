@@ -12,10 +12,10 @@ import pandas as pd
 from analysis import labels
 from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, PartName, Split, largest_loss, slowest_rank
-from analysis.documents import Document, NumberField, about, counted, filled
+from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number, from_ends
 from analysis.stats.repeats import MIN_ROUNDS
-from common.terminal import paragraph, text_table
+from common.terminal import counted, paragraph, text_table
 from common.typed_commands import changed
 
 _FORM = ".3g"

@@ -15,14 +15,14 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 
 from analysis import labels, metrics, speedups
-from analysis.documents import Document, NumberField, about, counted
+from analysis.documents import Document, NumberField, about
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import Bounds, RatioVerdict, judge_at, ratio_verdict
 from analysis.table import controls
 from analysis.table.swept_axis import SCALING
 from common import bounded_files as bounded
-from common.terminal import paragraph, text_table
+from common.terminal import counted, paragraph, text_table
 from record import recorded_config
 from record.schema import RunRecord
 

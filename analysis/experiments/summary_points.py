@@ -9,7 +9,7 @@ import pandas as pd
 from msgspec import UNSET, UnsetType
 
 from analysis import labels, speedups
-from analysis.documents import Document, NumberField, about, counted
+from analysis.documents import Document, NumberField, about
 from analysis.experiments import allreduce_points, arms, final_values, point_bounds, point_energy
 from analysis.experiments.allreduce_points import AllreducePoint
 from analysis.speedups import ScalingPoint
@@ -18,6 +18,7 @@ from analysis.stats.repeats import singles
 from analysis.table import controls
 from analysis.table.hardware import GPUS, PER_EPOCH, PROCESSORS
 from analysis.table.swept_axis import LINK, SCALING
+from common.terminal import counted
 from record import recorded_config
 
 # The columns that identify points, and their headers.

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from analysis import TableError, metrics
-from analysis.documents import counted
 from analysis.explain import line, wall_time_runs
 from analysis.explain.line import EQUAL, FACTOR, OWN, SPEEDS, WallTimeLine, WallTimeModel
 from analysis.explain.wall_time_runs import POINT, SPEED, Contradiction, steps_s
 from analysis.stats import Number, from_ends, repeats, unknown
 from analysis.stats.student import exponential
 from analysis.thresholds import limit
+from common.terminal import counted
 
 _FEWER, _MORE = 8, 4  # a deciding run has so many times fewer steps than the shortest one; more, if that has few
 _LEAST_RUNS, _MOST_RUNS = 4, 9  # of fewer, one that something delayed decides too much

@@ -9,12 +9,12 @@ import pandas as pd
 from msgspec import structs
 
 from analysis import metrics
-from analysis.documents import Document, NumberField, about, counted, optional
+from analysis.documents import Document, NumberField, about, optional
 from analysis.explain import Explanation, beyond_ideal
 from analysis.explain.line import EQUAL, FACTOR
 from analysis.explain.wall_time_runs import POINT, SPEED, Contradiction, phases
 from analysis.stats import Number, from_ends
-from common.terminal import paragraph, text_table
+from common.terminal import counted, paragraph, text_table
 
 PointRow = Mapping[Hashable, Any]  # a row of `Explanation.points`
 Fits = Literal["yes", "no", "not used", "not tested"]

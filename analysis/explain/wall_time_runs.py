@@ -13,11 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import TableError, metrics
-from analysis.documents import about, counted
+from analysis.documents import about
 from analysis.finding import Finding
 from analysis.thresholds import limit
 from analysis.user_table.table_contract import UserTable
 from analysis.user_table.tidy import settings
+from common.terminal import counted
 
 NEEDED = ("ranks", "steps_per_rank", "batch_per_rank", "wall_s")
 SPEED = "images_per_s_per_rank"

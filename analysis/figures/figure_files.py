@@ -14,10 +14,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.compare.sessions import days
-from analysis.documents import counted, csv_text
+from analysis.documents import csv_text
 from analysis.figures import FigureData, FigureEntry, plots
 from analysis.study import Study
 from common import affinity
+from common.terminal import counted
 from record import run_files as files
 from record.this_kit import ROOT
 

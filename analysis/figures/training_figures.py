@@ -11,12 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import labels
-from analysis.documents import counted
 from analysis.experiments import training_runs
 from analysis.experiments.equivalence import TOLERANCE, Pair, pairs, ranks_label
 from analysis.figures import FigureData, FigureKind, plots
 from analysis.figures.settings import along_axis
 from analysis.table.swept_axis import SCALING, phrase
+from common.terminal import counted
 
 
 def _points(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

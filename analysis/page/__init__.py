@@ -24,7 +24,7 @@ from analysis.compare import published as comparison
 from analysis.compare.comparison_text import published_tables
 from analysis.diagnose.diagnosis_text import largest_losses
 from analysis.diagnose.split import split_curves
-from analysis.documents import counted, tally
+from analysis.documents import tally
 from analysis.experiments import summary_points
 from analysis.figures import FigureEntry, atlas_figure, figure_files
 from analysis.finding import SEVERITIES, Finding
@@ -34,6 +34,8 @@ from analysis.proposal.facts import BLANK
 from analysis.reports import TITLES
 from analysis.study import Study
 from analysis.table import tidy_columns
+from common.grouping import gathered
+from common.terminal import counted
 from record import reproduction
 from record.progress import duration
 from record.reproduction import Reproduction
@@ -187,10 +189,8 @@ def _text_rows(table: pd.DataFrame) -> list[Row]:
 
 def _experiments(study: Study, page_figures: Sequence[PageFigure]) -> tuple[list[dict[str, Any]], list[Row]]:
     """Return the section of each local experiment, and the provenance that all runs share."""
-    runs: dict[str, list[dict[str, str]]] = defaultdict(list)
-    for path in study.local["record"].unique():
-        run = study.records[path]
-        runs[run.experiment].append(provenance.details(run))
+    local = (study.records[path] for path in study.local["record"].unique())
+    runs = gathered((run.experiment, provenance.details(run)) for run in local)
     all_runs = [run for experiment_runs in runs.values() for run in experiment_runs]
     names = list(dict.fromkeys(name for run in all_runs for name in run))
     alike = [name for name in names if len({run.get(name) for run in all_runs}) == 1]

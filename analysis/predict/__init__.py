@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis import grouped, metrics
+from analysis import metrics
 from analysis.thresholds import limit
+from common.grouping import grouped
 
 _ARRAYS = ("ranks", "batch", "images_per_s", "spread")
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis import metrics
-from analysis.documents import counted
 from analysis.predict import SHARED_CORES, Curve, continued, why_not
 from analysis.predict.predicted_targets import title
-from common.terminal import paragraph
+from common.terminal import counted, paragraph
 from common.typed_commands import changed
 
 # The cost of a point with MEASURE=report: launches, and steps of each (10 of warm-up, 100 timed).

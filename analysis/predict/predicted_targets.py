@@ -13,6 +13,7 @@ from analysis import labels, metrics
 from analysis.documents import Document, NumberField, about
 from analysis.predict import LEVEL, Curve, predict, why_not
 from analysis.stats import Number, exact, from_ends, significant, unknown
+from common.grouping import gathered, grouped
 from common.terminal import paragraph, text_table
 
 
@@ -160,11 +161,12 @@ def _cell(number: Number | UnsetType, form: str, unit: str = "") -> str:
 
 def _missing(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield why predictions are missing: one paragraph a reason, with the curves that it holds for."""
-    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for answer in answers:
-        for why in dict.fromkeys(target.why for target in answer.targets if target.why):
-            ranks = ", ".join(str(target.ranks) for target in answer.targets if target.why == why)
-            reasons[why, ranks].append(title(answer.curve))
+    reasons = gathered(
+        ((why, ", ".join(str(target.ranks) for target in targets)), title(answer.curve))
+        for answer in answers
+        for why, targets in grouped(answer.targets, lambda target: target.why).items()
+        if why
+    )
     for (why, ranks), curves in reasons.items():
         more = f"; and {len(curves) - _MAX_CURVES} more" if len(curves) > _MAX_CURVES else ""
         yield f"Not predicted to {ranks}: {why}. {'; '.join(curves[:_MAX_CURVES])}{more}."

@@ -10,10 +10,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from analysis import TableError, grouped, labels, metrics, speedups
+from analysis import TableError, labels, metrics, speedups
 from analysis.audit.audited_table import AuditedTable
 from analysis.audit.curve_rules import beyond_ideal
-from analysis.documents import counted
 from analysis.experiments import summary_points
 from analysis.experiments.summary_points import SummarizedPoint
 from analysis.predict import calibration, predicted_targets, reading
@@ -24,6 +23,8 @@ from analysis.stats import Number, exact, from_ends, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge_all, judge_at
 from analysis.study import Study
 from analysis.table import controls
+from common.grouping import grouped
+from common.terminal import counted
 from record.schema import RunRecord
 
 ScalingKind = Literal["weak", "strong"]

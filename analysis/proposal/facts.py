@@ -12,7 +12,7 @@ from pathlib import Path
 
 from analysis import labels
 from analysis.compare.sessions import days
-from analysis.documents import counted
+from common.terminal import counted
 from record.recorded_config import nodes_share_machine
 from record.schema import ProgramFacts, RunRecord
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis import grouped, metrics
+from analysis import metrics
+from common.grouping import grouped
 from record import recorded_config, rounds
 from record.schema import CoreUse, Rank, RunRecord, Server
 

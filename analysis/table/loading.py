@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from analysis import PUBLISHED, TableError
-from analysis.documents import counted
 from analysis.table import controls, tidy_columns
 from analysis.table.record_rows import Measured, Notice, RunKey, TabulatedRun, tabulate
 from analysis.table.swept_axis import identify
 from common import affinity
+from common.terminal import counted
 from record import clock
 from record import schema as record
 from record.schema import RecordError, RunRecord

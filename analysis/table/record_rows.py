@@ -6,7 +6,6 @@ import functools
 import math
 import statistics
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import starmap
@@ -15,9 +14,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from analysis import metrics
-from analysis.documents import counted
 from analysis.table import hardware, record_checks, tidy_columns
 from analysis.table.swept_axis import Facts, leaves
+from common.grouping import gathered
+from common.terminal import counted
 from record import clock, record_summary, recorded_config, rounds
 from record import schema as records
 from record.disturbance import run_selection
@@ -393,9 +393,8 @@ def _allreduces(run: RunRecord) -> Iterator[RunValue]:
         times = [max(rank_times) for rank_times in zip(*(entry.times_s for entry in entries), strict=True)]
         size, number = entries[0].message_bytes, entries[0].round
         yield RunValue("allreduce_s", statistics.median(times), message_bytes=size, round=number)
-    rates: dict[str, list[float]] = defaultdict(list)
-    for transfer in (transfer for rank in run.ranks for transfer in rank.transfers):
-        rates[transfer.what].append(metrics.bandwidth(transfer.transferred_bytes, transfer.time_s))
+    transfers = (transfer for rank in run.ranks for transfer in rank.transfers)
+    rates = gathered((each.what, metrics.bandwidth(each.transferred_bytes, each.time_s)) for each in transfers)
     for name, received in rates.items():
         yield RunValue(f"{name}_bytes_per_s", min(received))
 

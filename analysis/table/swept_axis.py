@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from analysis import grouped
+from common.grouping import grouped
 from record.recorded_config import LAUNCH_PLAN, NOT_MEASURED, flat, hashed_name
 
 # Axes of scaling: more ranks do the work.

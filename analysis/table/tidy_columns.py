@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import TableError
-from analysis.documents import counted
+from common.terminal import counted
 
 DTYPES: dict[str, Any] = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
 _FLAGS = {True: True, False: False, "True": True, "False": False}

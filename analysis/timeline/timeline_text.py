@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 
 import pandas as pd
 
-from analysis import grouped, labels
-from analysis.documents import Document, NumberField, about, counted, filled
+from analysis import labels
+from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number
 from analysis.stats.repeats import typical
 from analysis.timeline import (
@@ -34,7 +34,8 @@ from analysis.timeline import (
     steps_of_rank_0,
     timed_steps,
 )
-from common.terminal import paragraph, text_table
+from common.grouping import grouped
+from common.terminal import counted, paragraph, text_table
 from record import recorded_config
 from record.schema import StepAt
 

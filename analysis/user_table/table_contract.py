@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import TableError, grouped
+from analysis import TableError
 from analysis.table import tidy_columns
 from analysis.user_table import answers, meanings, quantities, rates, table_files, tidy
 from analysis.user_table import columns as user_columns
@@ -17,6 +17,7 @@ from analysis.user_table.answers import Choices, Question
 from analysis.user_table.assembly import Assembly
 from analysis.user_table.headers import TEXT, Column, displayed
 from analysis.user_table.table_files import Grid
+from common.grouping import grouped
 
 _FURTHER, _LIKELY = 2, 6  # questions to which an answer may lead before a curve, and their answers that are tried
 _TRIES, _CELLS = 200, 100_000  # readings of a table, and of its cells, to check the answers to one question

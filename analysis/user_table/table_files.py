@@ -18,10 +18,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import TableError, grouped
+from analysis import TableError
 from analysis.user_table import answers, markup
 from common import bounded_files as bounded
 from common import logs
+from common.grouping import grouped
 
 _BYTES = 32 * 2**20  # of one file, and of the files in a folder
 _FILES = 1000  # in a folder

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from analysis import grouped
 from analysis.finding import Finding, local_finding
 from analysis.verify import accounted_launches, remade
 from analysis.verify.accounted_launches import Launches
 from analysis.verify.point import PointFolder, in_archive, on_disk
+from common.grouping import grouped
 from record import run_files as files
 from record.schema import RECORD_NAME, RecordError
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from analysis import atlas, audit
-from analysis.documents import counted
 from analysis.stats.repeats import singles, typical
+from common.terminal import counted
 from tests.helpers import ROOT
 
 

@@ -13,6 +13,7 @@ from statistics import fmean
 import msgspec
 
 from common import bounded_files as bounded
+from common.grouping import gathered, grouped
 from common.terminal import show
 from record import run_files as files
 from train.config.checks import ConfigError
@@ -52,8 +53,7 @@ def jobs(to_do: Sequence[Run], durations: Durations, options: Options) -> list[P
     command += [line for line in node if line not in options.overrides]
     if not config.launcher.split:
         return [_job(to_do, durations, [*command, *(["--only", options.only] if options.only else [])])]
-    names = dict.fromkeys(run.point.name for run in to_do)
-    by_point = {name: [run for run in to_do if run.point.name == name] for name in names}
+    by_point = grouped(to_do, lambda run: run.point.name)
     return [_job(runs, durations, [*command, "--only", name]) for name, runs in by_point.items()]
 
 
@@ -201,9 +201,7 @@ def _submit_one(planned_job: PlannedJob, launcher: BatchLauncher) -> str:
     script = job.folder / f"{job.name}.sh"
     script.write_text(launcher.script(job))
     job_id = launcher.submit(script)
-    repeats: dict[str, list[int]] = {}
-    for run in planned_job.runs:
-        repeats.setdefault(str(run.home), []).append(run.repeat)
+    repeats = gathered((str(run.home), run.repeat) for run in planned_job.runs)
     submission = Submission(job_id, job.nodes, repeats)
     files.write_file(job.folder / f"{job_id}.json", msgspec.json.encode(submission), replace=True)
     return job_id

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from common.number import Number
+from common.terminal import counted
 from record import intervals, rounds
 from record.disturbance import run_selection
 from record.recorded_config import RoundArm
@@ -27,7 +28,7 @@ def table(curves: Sequence[CurveState]) -> Table:
     result = Table(box=None, header_style="bold", pad_edge=False, caption_justify="left")
     result.add_column("model", no_wrap=True)
     for arm in _shown(curves[0].point):
-        result.add_column(f"{arm.nodes} node{'s' * (arm.nodes != 1)}", justify="right")
+        result.add_column(counted(arm.nodes, "node"), justify="right")
     for head in ("speedup", "rounds", "launches"):
         result.add_column(head, no_wrap=True)
     reasons = []
@@ -46,7 +47,7 @@ def result_line(curve: CurveState) -> str:
     """Return the row of a curve as text, for a log."""
     rates = zip(_rates(curve), _shown(curve.point), strict=True)
     speedup = _speedup(curve)
-    texts = [f"{rate} images/s on {arm.nodes} node{'s' * (arm.nodes != 1)}" for rate, arm in rates if rate]
+    texts = [f"{rate} images/s on {counted(arm.nodes, 'node')}" for rate, arm in rates if rate]
     value = speedup.text(".3g") if speedup else "not known yet"
     return f"{curve.point.config.model.name}: {', '.join(texts)}; speedup {value}"
 

@@ -17,7 +17,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from common.printable import escaped, unescaped_output
-from common.terminal import columns, prose
+from common.terminal import columns, counted, prose
 from common.typed_commands import changed
 from record import clock, progress
 from record.progress import Config, Follower, RunProgress, duration
@@ -87,7 +87,7 @@ def curve_plan_lines(points: Sequence[PlannedPoint]) -> list[str]:
     nodes = ", ".join(str(arm.nodes) for arm in curve_table.over_nodes(points[0]))
     cores = config.system.cpu_quota_per_node or config.system.cores_per_node or 1
     return [
-        f"{config.experiment}: {models} on {nodes} nodes of {cores:g} core{'s' * (cores > 1)}",
+        f"{config.experiment}: {models} on {nodes} nodes of {counted(cores, 'core')}",
         *curve_lines(points)[:1],
         "DRY_RUN=1 shows the settings, and the command of each launch",
     ]
@@ -108,7 +108,7 @@ def effort_line(point: PlannedPoint) -> str:
 def single_line(points: Sequence[PlannedPoint]) -> str:
     """Return the number of launches of points with separate launches."""
     launches = sum(point.config.measure.repeats for point in points)
-    counts = f"{counted(len(points), 'point')}, {counted(launches, 'launch', 'launches')}"
+    counts = f"{counted(len(points), 'point')}, {counted(launches, 'launch')}"
     measure = points[0].config.measure
     if not points[0].config.program:
         return f"{counts}: every repeat is a separate launch"
@@ -123,7 +123,7 @@ def curve_lines(curves: Sequence[PlannedPoint]) -> list[str]:
     at_once = [curve.name for curve in grouped if curve.config.launch.rank_groups_at_once]
     in_turn = [curve.name for curve in grouped if curve.name not in at_once]
     lines = [
-        f"{counted(len(curves), 'curve')} in rounds, {counted(measure.repeats, 'launch', 'launches')} or more of each, "
+        f"{counted(len(curves), 'curve')} in rounds, {counted(measure.repeats, 'launch')} or more of each, "
         f"until each ratio is known to ± {100 * measure.precision_fraction:g} % or the time is over"
     ]
     for curve in curves:
@@ -137,16 +137,11 @@ def curve_lines(curves: Sequence[PlannedPoint]) -> list[str]:
     return lines
 
 
-def counted(number: int, singular: str, plural: str = "") -> str:
-    """Return a number with its noun, as "2 launches"."""
-    return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
-
-
 def _cells(point: PlannedPoint) -> list[str]:
     config = point.config
     cores = config.system.cpu_quota_per_node or config.system.cores_per_node
     ranks, servers = config.ranks_of_job, config.distribution.server_nodes
-    processes = f"{ranks - servers} + {servers} server{'s' * (servers > 1)}" if servers else str(ranks)
+    processes = f"{ranks - servers} + {counted(servers, 'server')}" if servers else str(ranks)
     numbers = [processes, str(cores), str(config.threads_per_rank)]
     if config.allreduce_sweep:
         return [*numbers, "", "", f"{len(config.allreduce_sweep.sizes_bytes)} sizes"]

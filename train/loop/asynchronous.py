@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from common.terminal import counted
 from train.datasets import DATASETS
 from train.distribution.parameter_servers import ParameterServers
 from train.loop import roofline
@@ -124,14 +125,14 @@ def _mean_losses(local: Sequence[tf.Tensor], ranks: ParameterServers) -> list[fl
 
 def _note(context: Context) -> str:
     settings = context.config.distribution
-    servers = f"{settings.servers} parameter server{'s' * (settings.servers > 1)}"
+    servers = counted(settings.servers, "parameter server")
     holders = "rank 0" if settings.servers == 1 else f"ranks 0 to {settings.servers - 1}"
     where = f"{servers} on the cores of {holders}, their coordinator on those of rank 0, no other cores"
     if settings.server_nodes:
         cores = settings.servers * (context.config.threads_per_rank or 1)
         nodes = "a separate node" if settings.servers == 1 else "separate nodes"
         where = (
-            f"{servers} on {nodes}, with {cores} core{'s' * (cores > 1)} beside those of the ranks; their coordinator "
+            f"{servers} on {nodes}, with {counted(cores, 'core')} beside those of the ranks; their coordinator "
             "on those of rank 0"
         )
     return f"not synchronous SGD: each rank applied its gradients by itself; {where}"

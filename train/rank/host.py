@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from common.grouping import gathered
 from record.schema import GpuState, HostState
 from train.rank import counters
 
@@ -130,10 +131,7 @@ def _family(head: str, tail: str, digits: int, numbers: list[int]) -> str:
 
 def hosts_by_text(texts: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     """Return text -> the folded names of the hosts that it holds for, from pairs of host and text."""
-    hosts: dict[str, list[str]] = defaultdict(list)
-    for host, text in texts:
-        hosts[text].append(host)
-    return {text: folded(names) for text, names in hosts.items()}
+    return {text: folded(hosts) for text, hosts in gathered((text, host) for host, text in texts).items()}
 
 
 def loopback_problem() -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from common import affinity
+from common.grouping import gathered
 from record import protocol
 from train.config.run_config import RunConfig
 
@@ -113,12 +114,9 @@ def shared(cores_of_ranks: Sequence[Sequence[int]]) -> bool:
 
 def shared_on_a_host(ranks: Iterable[tuple[str, Sequence[int], int]]) -> bool:
     """Return whether ranks share a core of a host. ranks: host, cores and number of workers of each."""
-    by_host: dict[str, list[Sequence[int]]] = {}
-    for host, cores, workers in ranks:
-        if len(cores) < workers:
-            return True
-        by_host.setdefault(host, []).append(cores)
-    return any(shared(cores) for cores in by_host.values())
+    described = [*ranks]
+    by_host = gathered((host, cores) for host, cores, _ in described)
+    return any(len(cores) < workers for _, cores, workers in described) or any(map(shared, by_host.values()))
 
 
 _bound: set[int] = set()  # the cores of this process; empty before it is bound

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from common.grouping import grouped
+from common.terminal import counted
 from record import run_files as files
 from record.recorded_config import flat
 from record.schema import Host
@@ -62,9 +64,7 @@ def misplaced(present: Sequence[Present], config: RunConfig, hosts: int) -> list
 
     hosts: the fewest that the ranks must be on.
     """
-    by_host: dict[str, list[Present]] = {}
-    for answer in present:
-        by_host.setdefault(answer.host.host, []).append(answer)
+    by_host = grouped(present, lambda answer: answer.host.host)
     on_hosts = ((host, text) for host, ranks in by_host.items() for text in _shared_on(ranks, alone=hosts > 1))
     shared = hosts_by_text(on_hosts)
     return [
@@ -91,7 +91,7 @@ def _shared_on(ranks: Sequence[Present], alone: bool) -> Iterator[str]:
     gpus = [answer.gpu for answer in ranks if answer.gpu is not None]
     if len(set(gpus)) < len(gpus):
         yield (
-            f"{len(gpus)} ranks share {len(set(gpus))} GPU{'s' * (len(set(gpus)) > 1)}. Use at most as many "
+            f"{len(gpus)} ranks share {counted(len(set(gpus)), 'GPU')}. Use at most as many "
             "ranks_per_node as it has GPUs; under Slurm request as many: --gpus-per-node"
         )
     cores = [core for answer in ranks for core in answer.cores]

@@ -24,6 +24,7 @@ import msgspec
 import psutil
 
 from common import affinity
+from common.grouping import gathered
 from common.printable import escaped
 from common.programs import finished
 from record.this_kit import ROOT
@@ -188,9 +189,7 @@ def _has_ipv4(name: str) -> bool:
 
 def _same_hosts(hosts: Sequence[SshHost]) -> list[str]:
     """Return a line for each host that launcher.hosts has under several names: it would be several nodes."""
-    names: dict[str, list[str]] = {}
-    for host in hosts:
-        names.setdefault(host.hostname, []).append(host.name)
+    names = gathered((host.hostname, host.name) for host in hosts)
     return [
         f"launcher.hosts: {folded(aliases)} are the same host, {hostname}"
         for hostname, aliases in names.items()

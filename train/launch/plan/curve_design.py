@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from common.grouping import grouped
 from record.recorded_config import RankGroup, RoundArm
 from record.schema import WITHOUT_ALLREDUCE
 from train.config import identity
@@ -51,13 +52,10 @@ def design(
     cores: of this machine. hosts_apart: each node is a separate host.
     fits: whether the processes of a curve fit into memory together.
     """
-    groups: dict[tuple[str, ...], list[PlannedPoint]] = {}
-    for point in points:
-        groups.setdefault(_key(point), []).append(point)
     single: list[PlannedPoint] = []
     curves: list[PlannedPoint] = []
     reasons: dict[str, None] = {}
-    for group in groups.values():
+    for group in grouped(points, _key).values():
         if not _is_curve(group):
             single += group
         elif why := _needs_launches(group, hosts_apart):

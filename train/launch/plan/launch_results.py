@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 
 from common.number import Number
+from common.terminal import counted
 from record import intervals, rounds
 from record import run_files as files
 from record.disturbance import run_selection, selection_text
@@ -43,8 +44,9 @@ def result(curve: CurveState) -> str:
     texts = [f"{labels[name]} {_text(speedup)}" for name, speedup in rounds.speedups(records).items()]
     disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
     left_out = [f"left out: {labels[name]}, {why}" for name, why in records[-1].arms_left_out.items()]
-    launches = f"{len(records)} launch{'es' * (len(records) != 1)}"
-    return f"{curve.point.name}, {launches}: {'; '.join([', '.join(texts), *disturbed, *left_out])}"
+    return (
+        f"{curve.point.name}, {counted(len(records), 'launch')}: {'; '.join([', '.join(texts), *disturbed, *left_out])}"
+    )
 
 
 def _text(speedup: Number | None) -> str:

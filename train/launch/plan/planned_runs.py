@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from common.grouping import grouped
 from record import parts, protocol
 from record import run_files as files
 from record.progress import duration
@@ -62,11 +63,8 @@ def with_bases(points: Sequence[PlannedPoint]) -> list[PlannedPoint]:
 
     Arms that are compared with a control need none. Raises ConfigError if a set has two stated bases.
     """
-    groups: dict[tuple[str, ...], list[PlannedPoint]] = {}
-    for point in points:
-        groups.setdefault(compared(point), []).append(point)
     chosen = []
-    for group in groups.values():
+    for group in grouped(points, compared).values():
         bases = list(dict.fromkeys(point.arm for point in group if point.role == "base"))
         check(len(bases) < 2, "roles", ", ".join(map(str, bases)), "one base is needed of the arms on as many ranks")
         if not bases and len(group) > 1 and not any(point.role == "control" for point in group):

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from common import affinity
+from common.grouping import grouped
 from record.this_kit import ROOT
 from train.config import identity
 from train.config.checks import ConfigError
@@ -128,11 +129,9 @@ def shared_core_warnings(points: Sequence[PlannedPoint], machine: Machine) -> li
 def emulated_precision(points: Sequence[PlannedPoint], hardware: Sequence[Hardware]) -> list[str]:
     """Return a warning if points use a precision for which processors have no instructions."""
     flags_by_host = {host.host: host.cpu_flags for host in hardware if host.cpu_flags is not None}
-    names: dict[str, list[str]] = {}
-    for point in points:
-        if point.config.device == "cpu" and (why := emulation_note(point.config.precision, flags_by_host)):
-            names.setdefault(why, []).append(point.name)
-    return [f"{why} ({', '.join(point_names)})" for why, point_names in names.items()]
+    on_cpus = [point for point in points if point.config.device == "cpu"]
+    alike = grouped(on_cpus, lambda point: emulation_note(point.config.precision, flags_by_host))
+    return [f"{why} ({', '.join(point.name for point in having)})" for why, having in alike.items() if why]
 
 
 def variable_warnings(variables: Mapping[str, str]) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from common.grouping import grouped
 from common.number import Number
 from record import clock, intervals
 from record import run_files as files
@@ -107,13 +108,13 @@ def next_launches(planned: Sequence[Run]) -> list[Run]:
 
 def speedups(points: Sequence[_ProgramPoint]) -> dict[str, Number | None]:
     """Return the speedup of each point of a program over the smallest of its series."""
-    series: dict[str, list[_ProgramPoint]] = {}
-    for measured in points:
+
+    def others(measured: _ProgramPoint) -> str:
         swept = measured.point.swept.items()
-        others = {key: value for key, value in swept if key not in ("nodes", "ranks_per_node")}
-        series.setdefault(repr(others), []).append(measured)
+        return repr({key: value for key, value in swept if key not in ("nodes", "ranks_per_node")})
+
     speedups = {}
-    for members in series.values():
+    for members in grouped(points, others).values():
         base, *rest = sorted(members, key=lambda member: member.point.config.ranks)
         for member in rest:
             speedups[member.point.name] = intervals.speedup(member.rates, base.rates)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from common.grouping import grouped
 from record import protocol
 from record.parts import RankPart, first_failure
 from record.schema import Failure
@@ -87,9 +88,7 @@ def _where(job: Job, parts: Sequence[RankPart]) -> str:
     """Return which ranks were on which hosts in which phase, if there were several hosts."""
     if set(job.nodes.hosts) == {"localhost"}:
         return ""
-    groups: dict[str, list[RankPart]] = {}
-    for part in parts:
-        groups.setdefault("finished" if part.finished else f"in phase {part.phase}", []).append(part)
+    groups = grouped(parts, lambda part: "finished" if part.finished else f"in phase {part.phase}")
     texts = (f"{_ranks(group)} on {folded(part.host for part in group)} {phase}" for phase, group in groups.items())
     return "".join(f"; {text}" for text in texts)
 
