@@ -6,7 +6,6 @@ The page needs no network and no script; its figures are in it.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from common.grouping import grouped
+from common.grouping import gathered, grouped
 from common.terminal import counted
 from record import run_files as files
 from record.recorded_config import flat
@@ -133,19 +133,19 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
     first, reference = details[0], launcher or details[0]
     rank_0 = f"rank 0 ({present[0].host.host})"
     named = "the launcher" if launcher else rank_0
-    ranks_by_text: dict[str, list[str]] = {}  # a difference -> the ranks that have it
-    for answer, rank_details in zip(present, details, strict=True):
-        texts = []
-        if keys := _changed(flat(reference.config), flat(rank_details.config)):
-            texts.append(f"another configuration than {named}: {listed(keys)}")
-        if changed := files.differing(reference.source, rank_details.source):
-            how = [f"{path} {_difference(path, reference.source, rank_details.source)}" for path in changed]
-            texts.append(f"other files than {named}: {listed(how)}. All hosts and images need the same tree")
-        if packages := _changed(first.packages, rank_details.packages):
-            texts.append(f"other packages than {rank_0}: {listed(packages)}. Install the same ones on all hosts")
-        for text in texts:
-            ranks_by_text.setdefault(text, []).append(f"rank {answer.rank} ({answer.host.host})")
-    return [f"{listed(ranks)}: {text}" for text, ranks in ranks_by_text.items()]
+
+    def texts(own: Details) -> Iterator[str]:
+        if keys := _changed(flat(reference.config), flat(own.config)):
+            yield f"another configuration than {named}: {listed(keys)}"
+        if changed := files.differing(reference.source, own.source):
+            how = [f"{path} {_difference(path, reference.source, own.source)}" for path in changed]
+            yield f"other files than {named}: {listed(how)}. All hosts and images need the same tree"
+        if packages := _changed(first.packages, own.packages):
+            yield f"other packages than {rank_0}: {listed(packages)}. Install the same ones on all hosts"
+
+    ranks = [f"rank {answer.rank} ({answer.host.host})" for answer in present]
+    alike = gathered((text, rank) for rank, own in zip(ranks, details, strict=True) for text in texts(own))
+    return [f"{listed(having)}: {text}" for text, having in alike.items()]
 
 
 def _difference(path: str, reference: Mapping[str, str], other: Mapping[str, str]) -> str:
