@@ -4,8 +4,10 @@ Pure: tables in and out, by the formulas of `record.intervals`.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Literal
 
 import numpy as np
@@ -47,7 +49,7 @@ def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
         rows = rows[rows["quantity"] == "images_per_s"]
         runs = rows.assign(rate=rows["value"])
     else:
-        images = local[local["quantity"] == "images"].set_index("record")["value"]
+        images = local.loc[local["quantity"] == "images", ["record", "value"]].set_index("record")["value"]
         rows = local[(local["quantity"] == TIMES[by]) & local["record"].isin(images.index)]
         runs = rows.assign(rate=metrics.rate(rows["record"].map(images), rows["value"]))
     in_rounds = runs["round"].notna()
@@ -57,9 +59,10 @@ def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
 def rows_of_point(local: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the local table of the point of these runs. runs: as from `rates`."""
     first = runs.iloc[0]
-    at = local[local["record"].isin(runs["record"]) & local["series"].eq(first["series"])]
-    at = at[at["ranks"].eq(first["ranks"]) & at["batch_per_rank"].eq(first["batch_per_rank"])]
-    return at[at["axis_value"].eq(first["axis_value"]) | at["axis_value"].isna()]
+    here = local["record"].isin(runs["record"])
+    for name in ("series", "ranks", "batch_per_rank"):
+        here &= local[name].eq(first[name])
+    return local[here & (local["axis_value"].eq(first["axis_value"]) | local["axis_value"].isna())]
 
 
 _PAIR = ["launch", "seed", "turn"]
@@ -73,9 +76,12 @@ def points(sizes: Sequence[float], rates: Sequence[float]) -> pd.DataFrame:
 
 def by_turn(runs: pd.DataFrame, column: str = "rate") -> dict[Turn, float]:
     """Return the rates of runs of one point, as from `rates`, by their turn; the mean if a turn has several."""
-    means = runs.groupby(_PAIR)[column].mean().dropna()
-    turns = zip(*(means.index.get_level_values(name) for name in _PAIR), strict=True)
-    return {Turn(launch, int(seed), int(turn)): value for (launch, seed, turn), value in zip(turns, means, strict=True)}
+    values: dict[Turn, list[float]] = defaultdict(list)
+    for launch, *numbers in zip(*(runs[name].tolist() for name in (*_PAIR, column)), strict=True):
+        if not any(map(pd.isna, numbers)):
+            seed, turn, value = numbers
+            values[Turn(launch, int(seed), int(turn))].append(value)
+    return {turn: fmean(values[turn]) for turn in sorted(values)}
 
 
 def _by_size(runs: pd.DataFrame, over: str) -> dict[float, Rates]:

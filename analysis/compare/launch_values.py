@@ -104,7 +104,9 @@ _TURNS = 10**6  # more than a session has: repeats of two sessions are different
 
 def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the rows of several sessions, whose turns differ."""
-    return pd.concat([rows.assign(turn=rows["turn"] + nth * _TURNS) for nth, rows in enumerate(tables)])
+    first, *others = tables
+    others = [rows.assign(turn=rows["turn"] + nth * _TURNS) for nth, rows in enumerate(others, 1)]
+    return pd.concat([first, *others]) if others else first
 
 
 def _time(rows: pd.DataFrame, _: pd.DataFrame) -> Number:
@@ -187,9 +189,12 @@ def _speedups(point: pd.DataFrame, base: pd.DataFrame) -> list[float]:
     return [ratio.value for ratio in ratios if ratio.n]
 
 
+_OF_KEY = ["experiment", "model", "nodes", "ranks", "axis", "axis_value", "swept", "arm", "series", "machine"]
+
+
 def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:
     """Return the key of one point; `more`: further parts of its name."""
-    first = point.iloc[0]
+    first = point[_OF_KEY].iloc[0]
     has_value = first["axis"] not in ("", "nodes") and not pd.isna(first["axis_value"])
     along = phrase(first["axis"], first["axis_value"]) if has_value else ""
     parts = filter(None, [counted(first["nodes"], "node"), along, first["swept"], first["arm"], *more])

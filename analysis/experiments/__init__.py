@@ -40,8 +40,9 @@ def point_energy(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Number]:
 
     runs: the runs of the point, as from `speedups.rates`.
     """
-    values = {quantity: joules(local, runs, quantity) for quantity in ENERGY_LABELS}
-    return {quantity: repeats.typical(launches) for quantity, launches in values.items() if launches}
+    rows = speedups.rows_of_point(local, runs)
+    values = {name: joules(rows, runs, name) for name in ENERGY_LABELS if rows["quantity"].eq(name).any()}
+    return {quantity: repeats.typical(launches) for quantity, launches in values.items()}
 
 
 def joules(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> Launches:

@@ -11,6 +11,7 @@ records. Without them it is not decidable, and the run that would decide is name
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from analysis import TableError, metrics
@@ -189,9 +190,7 @@ def _speedups(points: pd.DataFrame, fit: WallTimeLine, table: pd.DataFrame) -> p
     by_speed, by_time = metrics.job_total(points[SPEED], ranks), metrics.rate(images, points["wall_s"])
     remaining_s = (points["wall_s"] - cost_s).where(lambda times_s: times_s > 0)
     rate = metrics.rate(images, remaining_s)
-    ends = pd.DataFrame(
-        {point: _without_fixed(points.loc[[base, point]], fit, table) for point in points.index}, ["low", "high"]
-    ).T
+    ends = _without_fixed(points, base, fit, table)
     speedup = metrics.speedup(rate, rate[base])
     return points.assign(
         steps_that_fit=points["steps_per_rank"] * share,
@@ -204,25 +203,33 @@ def _speedups(points: pd.DataFrame, fit: WallTimeLine, table: pd.DataFrame) -> p
     ).join(ends.mul(images / images[base], axis=0).where(speedup.notna()).add_prefix("speedup_without_fixed_"))
 
 
-def _without_fixed(pair: pd.DataFrame, fit: WallTimeLine, table: pd.DataFrame) -> tuple[float, float]:
-    """Return the 95 % interval of the first wall time less the fixed cost over the second; NaN: not known.
+def _without_fixed(points: pd.DataFrame, base: int, fit: WallTimeLine, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the 95 % interval (low, high) of the base's wall time less the fixed cost over each point's; NaN: unknown.
 
     Both have the noise of their runs and the error of the fixed cost, which they share: relative errors are propagated
     to first order (JCGM 100:2008, 5.2.2).
     """
-    (first_s, second_s), cost = pair["wall_s"] - fit.costs[0], fit.cost(0)
-    if not (first_s > 0 and second_s > 0):
-        return math.nan, math.nan
-    factors, square = pd.Series(0.0, table.index), 0.0
-    factors[fit.runs] = fit.estimators[0] * (1 / second_s - 1 / first_s)
-    for point, factor in zip(pair.index.tolist(), (1 / first_s, -1 / second_s), strict=True):
-        inside = table["point"].eq(point)
-        factors += factor * inside / max(1, inside.sum())
-        if not inside.any():
-            square += factor**2 * line.deviations_s(pair, table)[point] ** 2 / pair["runs"][point]
-    square += ((factors * line.deviations_s(table)) ** 2).sum()
-    low, high = exponential(fit.noise.number(math.log(first_s / second_s), math.sqrt(square), cost.n)).interval
-    return low, math.nan if cost.high >= pair["wall_s"].iloc[1] else high
+    deviations_s, run_points = line.deviations_s(table).to_numpy(float), table["point"].to_numpy()
+    estimators, cost = np.zeros(len(table)), fit.cost(0)
+    estimators[table.index.get_indexer(fit.runs)] = fit.estimators[0]
+    wall_s, runs = points["wall_s"].to_dict(), points["runs"].to_dict()
+    not_fitted_s = line.deviations_s(points, table).to_dict()
+
+    def ends(point: int) -> tuple[float, float]:
+        first_s, second_s = (wall_s[each] - fit.costs[0] for each in (base, point))
+        if not (first_s > 0 and second_s > 0):
+            return math.nan, math.nan
+        factors, square = estimators * (1 / second_s - 1 / first_s), 0.0
+        for each, factor in ((base, 1 / first_s), (point, -1 / second_s)):
+            inside = run_points == each
+            factors = factors + factor * inside / max(1, inside.sum())
+            if not inside.any():
+                square += factor**2 * not_fitted_s[each] ** 2 / runs[each]
+        square += float(((factors * deviations_s) ** 2).sum())
+        low, high = exponential(fit.noise.number(math.log(first_s / second_s), math.sqrt(square), cost.n)).interval
+        return low, math.nan if cost.high >= wall_s[point] else high
+
+    return pd.DataFrame([ends(point) for point in points.index], points.index, ["low", "high"])
 
 
 def _decider(table: pd.DataFrame, cost_s: float) -> Decider:

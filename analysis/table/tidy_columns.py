@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import TableError
+from common.grouping import grouped
 from common.terminal import counted
 
 DTYPES: dict[str, Any] = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
@@ -163,7 +164,7 @@ def conform(frame: pd.DataFrame, columns: Sequence[TidyColumn], name: str) -> pd
         empty = _blank(cells)
         converted[column.name], wrong = column.converted(cells, empty)
         wrong |= empty & (not column.blank)
-        for i, cell in zip(np.flatnonzero(wrong), cells[wrong], strict=True):
+        for i, cell in zip(np.flatnonzero(wrong), cells[wrong] if wrong.any() else (), strict=True):
             text = f"'{cell}'" if isinstance(cell, str) else cell
             problems.append(f"line {i + 2}: {column.name}: {text} given; allowed: {column.values}")
     _raise(name, problems)
@@ -194,23 +195,24 @@ def check(table: pd.DataFrame, source: str = "table") -> pd.DataFrame:
     """
     table = conform(table, COLUMNS + LOCAL_COLUMNS, source)
     problems = []
-    for name in table["quantity"].unique():
-        rows = table[table["quantity"] == name]
+    cells = zip(*(table[name].tolist() for name in ("quantity", "unit", "value", "place", "report")), strict=True)
+    for name, rows in grouped(cells, lambda row: row[0]).items():
         definition = quantity(name)
         if definition is None:
-            problems.append(f"quantity '{name}' is not known{_like(str(name), QUANTITIES)}")
+            problems.append(f"quantity '{name}' is not known{_like(name, QUANTITIES)}")
             continue
-        own = rows["report"].eq("") & rows["unit"].str.contains("/") & (definition.unit == "images/s")  # as tokens/s
-        units = sorted(set(rows.loc[~own, "unit"]) - {definition.unit})
-        if units:
-            problems.append(f"{name}: unit {', '.join(map(repr, units))} given, must be '{definition.unit}'")
-        bad = rows[~rows["value"].map(definition.possible)]
+        may_be_own = definition.unit == "images/s"  # of a user's table, as tokens/s
+        units = {unit for _, unit, _, _, report in rows if not (may_be_own and report == "" and "/" in unit)}
+        if wrong := ", ".join(map(repr, sorted(units - {definition.unit}))):
+            problems.append(f"{name}: unit {wrong} given, must be '{definition.unit}'")
         problems += [
             f"{location}: {name}: {value:g} {definition.unit} is impossible"
-            for location, value in zip(bad["place"], bad["value"], strict=True)
+            for _, _, value, location, _ in rows
+            if not definition.possible(value)
         ]
     key = [name for name in table.columns if name not in ("value", "note", "half_unit")]
-    for row in table[table.duplicated(key)].to_dict("records"):
-        problems.append(f"{row['place']}: duplicate {row['quantity']} of {row['model'] or row['run'] or 'it'}")
+    copies = table.loc[table.duplicated(key), ["place", "quantity", "model", "run"]]
+    for location, name, model, run in copies.itertuples(index=False):
+        problems.append(f"{location}: duplicate {name} of {model or run or 'it'}")
     _raise(source, problems)
     return table
