@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from analysis import verify
+from analysis.finding import Finding
 from record import ledger, parts, protocol, recorded_config
 from record import run_files as files
 from record import schema as record
@@ -112,25 +114,29 @@ def results(folder: Path) -> Path:
     return folder
 
 
-def found(results: Path) -> list[tuple[str, str, str]]:
-    """Return rule, severity and stated text of each finding of `verify`."""
-    return [(each.rule, each.severity, each.stated) for each in verified(results).findings]
-
-
 def verified(results: Path) -> verify.Verification:
     """Return what `verify` finds in a folder of results."""
     return verify.verify(verify.on_disk(str(path) for path in record.find(results)))
 
 
-def said(results: Path, *texts: str) -> None:
-    """Assert that these are the findings: each rule, severity and stated text has the words of its text."""
-    findings = [" ".join(finding) for finding in found(results)]
-    assert len(findings) == len(texts), findings
+def check(findings: Iterable[Finding], *texts: str) -> None:
+    """Assert that each finding has the parts of one text, which ` / ` separates: of rule, severity and stated text."""
+    lines = [f"{each.rule} {each.severity} {each.stated}" for each in findings]
+    assert len(lines) == len(texts), lines
     for text in texts:
-        assert any(all(word in finding for word in text.split(" / ")) for finding in findings), (text, findings)
+        line = next((line for line in lines if all(part in line for part in text.split(" / "))), None)
+        assert line is not None, (text, lines)
+        lines.remove(line)
 
 
-def packed(results: Path) -> dict[str, bytes]:
-    """Return all files of a folder of results by their paths in an archive."""
-    paths = (path for path in results.rglob("*") if path.is_file())
-    return {path.relative_to(results.parent).as_posix(): path.read_bytes() for path in paths}
+def drop(results: Path, *runs: str, nodes: int = 2) -> None:
+    """Remove launches of a point with all that they left, or the point."""
+    for run in runs or ("",):
+        shutil.rmtree(home(results, nodes) / run)
+
+
+def keep_lines(results: Path, *lines: slice, nodes: int = 2) -> None:
+    """Keep only these lines of the ledger of a point."""
+    path = home(results, nodes) / ledger.NAME
+    before = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for part in lines for line in before[part]))

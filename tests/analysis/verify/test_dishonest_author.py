@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,23 +15,29 @@ from record import run_files as files
 from record import schema as record
 from record.schema import RECORD_NAME
 from tests.helpers import launched
-from tests.helpers.launched import found, home, said, verified
+from tests.helpers.launched import check, drop, home, keep_lines, verified
 
 
-@pytest.fixture
-def results(tmp_path) -> Path:
-    return launched.results(tmp_path / "results")
+def rename(results: Path, old: str, new: str) -> None:
+    (home(results) / old).rename(home(results) / new)
 
 
-def rewritten(path: Path, change) -> None:
+def put(**fields):
+    return lambda run: vars(run).update(fields)
+
+
+def edit(results: Path, run_name: str, *changes) -> None:
     """Change a record, with its own SHA-256."""
+    path = home(results) / run_name / RECORD_NAME
     run = record.load(path)
-    change(run)
+    for change in changes:
+        change(run)
     path.write_bytes(record.dumps(run))
 
 
-def with_parts(folder: Path) -> None:
+def edit_with_parts(results: Path, run_name: str) -> None:
     """Halve the steps of a launch in the files of its ranks, and make its record again of them."""
+    folder = home(results) / run_name
     run = record.load(folder / RECORD_NAME)
     for path in protocol.part_paths(folder):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -40,9 +47,9 @@ def with_parts(folder: Path) -> None:
     launched.assembled(folder, run)
 
 
-def with_ledger(folder: Path) -> None:
+def with_ledger(results: Path, run_name: str) -> None:
     """Make the ledger of a point agree with an edited record: its line, and all after it."""
-    path = folder.parent / ledger.NAME
+    path, folder = home(results) / ledger.NAME, home(results) / run_name
     texts, previous = [], ""
     for text in path.read_bytes().splitlines():
         line = msgspec.structs.replace(msgspec.json.decode(text, type=ledger.Line), previous=previous)
@@ -54,46 +61,121 @@ def with_ledger(folder: Path) -> None:
     path.write_bytes(b"".join(text + b"\n" for text in texts))
 
 
-def test_the_worst_launch_dropped(results):
-    shutil.rmtree(home(results) / "r1")
-    said(results, "launch_unaccounted warning r1 began / ended complete; no record")
+def edit_last_line(results: Path, field: str, value: str) -> None:
+    path = home(results) / ledger.NAME
+    *before, last = path.read_bytes().splitlines(keepends=True)
+    line = msgspec.structs.replace(msgspec.json.decode(last, type=ledger.Line), **{field: value})
+    path.write_bytes(b"".join(before) + msgspec.json.encode(line) + b"\n")
 
 
-def test_a_killed_launch_dropped(results):
-    shutil.rmtree(launched.launch(results, 2, 3, ends="killed"))
-    said(results, "launch_unaccounted warning r3 began / nothing of it is left")
+def exchange_parts(results: Path) -> None:
+    for path in protocol.part_paths(home(results) / "r0"):
+        other = home(results) / "r1" / path.name
+        content = path.read_bytes()
+        path.write_bytes(other.read_bytes())
+        other.write_bytes(content)
 
 
-def test_the_worst_launch_dropped_and_the_rest_renumbered(results):
-    shutil.rmtree(home(results) / "r1")
-    (home(results) / "r2").rename(home(results) / "r1")
-    rewritten(home(results) / "r1" / RECORD_NAME, lambda run: setattr(run, "repeat", 1))
-    texts = " ".join(" ".join(finding) for finding in found(results))
-    assert "record_changed serious repeat: 1" in texts  # run.json says 2
-    assert "r2 began" in texts
-
-
-def test_a_point_dropped(results):
-    shutil.rmtree(home(results, 1))
-    said(
-        results,
-        f"launch_unaccounted warning points of the plan without a folder: {launched.names()[0].rpartition('/')[0]}",
+def merge(results: Path, whole_folder: bool) -> None:
+    """Copy a launch of another machine into the results, or all that it left over them."""
+    other = results.parent / "other"
+    run = launched.launch(other, 2, 3)
+    shutil.copytree(
+        other if whole_folder else run, results if whole_folder else home(results) / "r3", dirs_exist_ok=True
     )
 
 
-def test_a_launch_repeated_until_it_pleased(results):
-    launched.launch(results, 2, 0, times_of=3)
-    launched.launch(results, 2, 0, times_of=4)
-    said(results, "measured_again note / r0 3 times")
-    shutil.rmtree(home(results) / "r0")
-    shutil.rmtree(home(results) / "r0.2")
-    said(results, "measured_again", "warning r0 began / no record", "warning r0.2 began / no record")
+def overwrite(results: Path, *names: str) -> None:
+    """Copy these files of the best launch over those of another, or all of them."""
+    for path in (home(results) / "r1").iterdir():
+        if path.name in names or not names:
+            shutil.copy(path, home(results) / "r0")
 
 
-def test_a_record_edited(results):
-    path = home(results) / "r1" / RECORD_NAME
-    rewritten(path, lambda run: run.ranks[0].step_times_s.__setitem__(0, 0.003))
-    said(results, "record_changed serious ranks[0].step_times_s[0]: 0.003")
+PLAN = launched.names()
+COPIED = "launch_unaccounted warning rank-0.host0.7.jsonl"
+NO_BEGIN = "launch_unaccounted warning no line of the ledger is that of its beginning"
+CHANGED, BROKEN = "record_changed serious its SHA-256", "ledger_broken serious another line 4"
+ANOTHER = "ledger_broken warning another ledger"
+EARLY = "2026-11-20T10:00:00+00:00"
+# What the author does, and the findings. The launches are r0, r1 and r2 of two points, in turn.
+CASES = {
+    "the worst launch dropped": ([(drop, "r1")], "launch_unaccounted warning r1 began / ended complete; no record"),
+    "a killed launch dropped": (
+        [(launched.launch, 2, 3, None, None, "killed"), (drop, "r3")],
+        "launch_unaccounted warning r3 began / nothing of it is left",
+    ),
+    "the rest renumbered": (
+        [(drop, "r1"), (rename, "r2", "r1"), (edit, "r1", put(repeat=1))],
+        "record_changed serious repeat: 1",  # run.json says 2
+        CHANGED,
+        "r2 began",
+    ),
+    "a point dropped": (
+        [(partial(drop, nodes=1),)],
+        f"launch_unaccounted warning points of the plan without a folder: {PLAN[0].rpartition('/')[0]}",
+    ),
+    "a launch repeated until it pleased": (
+        [(launched.launch, 2, 0, 3), (launched.launch, 2, 0, 4), (drop, "r0", "r0.2")],
+        "measured_again note / r0 3 times",
+        "warning r0 began / no record",
+        "warning r0.2 began / no record",
+    ),
+    "a record edited": (
+        [(edit, "r1", lambda run: run.ranks[0].step_times_s.__setitem__(0, 0.003))],
+        "record_changed serious ranks[0].step_times_s[0]: 0.003",
+    ),
+    "the last record edited with the ledger": (
+        [(launched.launch, 2, 3), (edit, "r3", put(started_at=EARLY)), (with_ledger, "r3")],
+        "record_changed serious started_at",
+    ),
+    "a key of the last one removed with the ledger": (
+        [
+            (launched.launch, 2, 3),
+            (edit, "r3", lambda run: run.config["measure"].pop("precision_fraction")),
+            (with_ledger, "r3"),
+        ],
+        "record_changed serious config.measure.precision_fraction",
+    ),
+    "the best record copied over another": ([(overwrite, RECORD_NAME)], "record_changed serious", COPIED),
+    "the best launch copied over another": ([(overwrite,)], CHANGED, CHANGED, COPIED),  # also run.json
+    "the end in the ledger edited": ([(edit_last_line, "status", "failed")], "ledger_broken serious / end is failed"),
+    "the time in the ledger edited": ([(edit_last_line, "at", EARLY)], "ledger_broken serious / ended at 2026-11-20"),
+    # A later launch of another point knows them; of the newest of all only the plan does.
+    "the newest launches of a point dropped with their lines": (
+        [(partial(keep_lines, nodes=1), slice(4)), (partial(drop, nodes=1), "r2")],
+        "ledger_broken warning 4 lines",
+        f"launch_unaccounted warning planned / {PLAN[4]}",
+    ),
+    "a record edited with its parts": ([(edit_with_parts, "r1")], CHANGED),
+    "the last one edited with its parts and the ledger": ([(edit_with_parts, "r2"), (with_ledger, "r2")],),  # no shows
+    # The records after it name other lines.
+    "one edited with its parts and the ledger": (
+        [(edit_with_parts, "r0"), (with_ledger, "r0")],
+        *["ledger_broken serious / the line of its beginning"] * 2,
+        BROKEN,
+    ),
+    "parts of two launches exchanged": ([(exchange_parts,)], *["record_changed serious rank-0.host0.7.jsonl"] * 2),
+    "the tail of the ledger cut": ([(keep_lines, slice(-2))], NO_BEGIN),
+    "the tail cut with its launch": (
+        [(keep_lines, slice(-2)), (drop, "r2")],
+        f"launch_unaccounted warning planned / {PLAN[5]}",
+    ),
+    "a line removed from the middle": (
+        [(keep_lines, slice(2), slice(4, None)), (drop, "r1")],
+        *("ledger_broken serious line 3", BROKEN),
+        f"launch_unaccounted warning planned, and no line or record: {PLAN[3]}",
+    ),
+    "a launch of another machine merged in": ([(merge, False)], NO_BEGIN),
+    "a folder of another machine merged over": ([(merge, True)], *[NO_BEGIN] * 3, ANOTHER),
+}
+
+
+@pytest.mark.parametrize(("changes", "texts"), [(changes, texts) for changes, *texts in CASES.values()], ids=CASES)
+def test_what_an_author_does_to_the_launches_shows(results, changes, texts):
+    for change, *arguments in changes:
+        change(results, *arguments)
+    check(verified(results).findings, *texts)
 
 
 def shortened(run: record.RunRecord) -> None:
@@ -101,165 +183,50 @@ def shortened(run: record.RunRecord) -> None:
         rank.step_times_s = [0.8 * time_s for time_s in rank.step_times_s]
 
 
-def as_an_old_one(run: record.RunRecord) -> None:
-    run.ledger_line, run.sources = "", {}
-
-
 @pytest.mark.parametrize(
-    "edit",
+    "changes",
     [
-        lambda run: (shortened(run), setattr(run, "ledger_line", "")),
-        lambda run: (shortened(run), as_an_old_one(run)),
-        lambda run: (shortened(run), run.notes.append(SCRUBBED)),
-        lambda run: setattr(run, "job_s", run.job_s + 30),
-        lambda run: setattr(run, "started_at", "2026-11-20T10:00:00+00:00"),
-        lambda run: setattr(run, "cores_shared", not run.cores_shared),
-        lambda run: setattr(run, "status", "failed"),
+        (shortened, put(ledger_line="")),
+        (shortened, put(ledger_line="", sources={})),
+        (shortened, lambda run: run.notes.append(SCRUBBED)),
+        (lambda run: put(job_s=run.job_s + 30)(run),),
+        (put(started_at=EARLY),),
+        (lambda run: put(cores_shared=not run.cores_shared)(run),),
+        (put(status="failed"),),
     ],
 )
-def test_a_record_does_not_decide_whether_it_is_compared(results, edit):
-    rewritten(home(results) / "r1" / RECORD_NAME, edit)
+def test_a_record_does_not_decide_whether_it_is_compared(results, changes):
+    edit(results, "r1", *changes)
     assert [finding.rule for finding in verified(results).serious] == ["record_changed"]
     assert verified(results).remade == 5
 
 
 def test_a_record_of_an_older_version_is_compared_with_the_ledger(results):
     path = home(results) / "r1" / RECORD_NAME
-    rewritten(path, shortened)
+    edit(results, "r1", shortened)
     text = path.read_bytes().replace(b'"schema_version":%d' % record.SCHEMA_VERSION, b'"schema_version":5')
-    path.write_bytes(
-        text.replace(json.loads(text)["sha256"].encode(), record.digest(text, json.loads(text)["sha256"]).encode())
-    )
+    sha256 = json.loads(text)["sha256"]
+    path.write_bytes(text.replace(sha256.encode(), record.digest(text, sha256).encode()))
     assert record.load(path).schema_version == 5
-    said(results, "record_changed serious its SHA-256", "not_compared note")
-
-
-@pytest.mark.parametrize(
-    ("edit", "named"),
-    [
-        (lambda run: run.config["measure"].pop("precision_fraction"), "config.measure.precision_fraction"),
-        (lambda run: setattr(run, "started_at", "2026-11-20T10:00:00+00:00"), "started_at"),
-    ],
-)
-def test_the_last_record_edited_with_the_ledger(results, edit, named):
-    launched.launch(results, 2, 3)
-    rewritten(home(results) / "r3" / RECORD_NAME, edit)
-    with_ledger(home(results) / "r3")
-    said(results, f"record_changed serious {named}")
-
-
-def test_the_best_launch_copied_over_another(results):
-    best = home(results) / "r1"
-    shutil.copy(best / RECORD_NAME, home(results) / "r0" / RECORD_NAME)
-    copy = "launch_unaccounted warning rank-0.host0.7.jsonl"
-    said(results, "record_changed serious", copy)
-    for path in best.iterdir():  # with its files
-        shutil.copy(path, home(results) / "r0" / path.name)
-    said(results, *["record_changed serious its SHA-256"] * 2, copy)  # also of run.json
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "stated"),
-    [("status", "failed", "its end is failed"), ("at", "2026-11-20T10:00:00+00:00", "it ended at 2026-11-20")],
-)
-def test_the_last_line_of_a_ledger_edited(results, field, value, stated):
-    path = home(results) / ledger.NAME
-    *before, last = path.read_bytes().splitlines(keepends=True)
-    line = msgspec.structs.replace(msgspec.json.decode(last, type=ledger.Line), **{field: value})
-    path.write_bytes(b"".join(before) + msgspec.json.encode(line) + b"\n")
-    said(results, f"ledger_broken serious / {stated}")
+    check(verified(results).findings, CHANGED, "not_compared note")
 
 
 @pytest.mark.parametrize("at", ["", "yesterday", "2026-11-20T10:00:00"])  # the last one is in no zone
 def test_lines_without_a_time(results, at):
     path, run = home(results) / ledger.NAME, home(results) / "r2" / RECORD_NAME
     *before, begin, end = (msgspec.json.decode(text, type=ledger.Line) for text in path.read_bytes().splitlines())
-    begun = msgspec.json.encode(msgspec.structs.replace(begin, at=""))
-    rewritten(run, lambda run: (setattr(run, "ended_at", at), setattr(run, "ledger_line", manifest.digest(begun))))
-    end = msgspec.structs.replace(end, at=at, previous=manifest.digest(begun), record=files.digest(run))
-    path.write_bytes(
-        b"".join(text + b"\n" for text in (*map(msgspec.json.encode, before), begun, msgspec.json.encode(end)))
-    )
-    said(results, f"ledger_broken serious / from '' to '{at}'")
-
-
-def test_the_newest_launches_of_a_point_dropped_with_their_lines(results):
-    """A later launch of another point knows them; of the newest of all only the plan does."""
-    path = home(results, 1) / ledger.NAME
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:4]))
-    shutil.rmtree(home(results, 1) / "r2")
-    said(results, "ledger_broken warning 4 lines", f"launch_unaccounted warning planned / {launched.names()[4]}")
-
-
-def test_a_record_edited_with_its_parts(results):
-    with_parts(home(results) / "r1")
-    said(results, "record_changed serious its SHA-256")
-
-
-def test_a_record_edited_with_its_parts_and_the_ledger(results):
-    """Of the last launch of a point nothing shows; of another one the records after it name other lines."""
-    with_parts(home(results) / "r2")
-    with_ledger(home(results) / "r2")
-    assert found(results) == []
-    with_parts(home(results) / "r0")
-    with_ledger(home(results) / "r0")
-    said(
-        results,
-        *["ledger_broken serious / the line of its beginning"] * 2,
-        "ledger_broken serious another line 4",
-    )
-
-
-def test_parts_of_two_launches_exchanged(results):
-    for path in protocol.part_paths(home(results) / "r0"):
-        other = home(results) / "r1" / path.name
-        content = path.read_bytes()
-        path.write_bytes(other.read_bytes())
-        other.write_bytes(content)
-    said(results, *["record_changed serious rank-0.host0.7.jsonl: SHA-256"] * 2)
-
-
-def cut(results: Path, *lines: slice) -> None:
-    """Keep only these lines of a ledger."""
-    path = home(results) / ledger.NAME
-    before = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(line for part in lines for line in before[part]))
-
-
-def test_the_tail_of_the_ledger_cut(results):
-    cut(results, slice(-2))
-    said(results, "launch_unaccounted warning no line of the ledger")
-    shutil.rmtree(home(results) / "r2")  # with its launch: as if it had been interrupted before
-    said(results, f"launch_unaccounted warning planned / {launched.names()[5]}")
-
-
-def test_a_line_removed_from_the_middle(results):
-    cut(results, slice(2), slice(4, None))
-    shutil.rmtree(home(results) / "r1")
-    said(
-        results,
-        "ledger_broken serious line 3",
-        "ledger_broken serious another line 4",
-        f"launch_unaccounted warning planned, and no line or record: {launched.names()[3]}",
-    )
-
-
-def test_a_launch_of_another_machine_merged_in(results, tmp_path):
-    other = launched.launch(tmp_path / "other", 2, 3)
-    shutil.copytree(other, home(results) / "r3")
-    said(results, "launch_unaccounted warning no line of the ledger")
-
-
-def test_a_folder_of_another_machine_merged_over(results, tmp_path):
-    launched.launch(tmp_path / "other", 2, 3)
-    shutil.copytree(tmp_path / "other", results, dirs_exist_ok=True)
-    said(results, *["launch_unaccounted warning no line of the ledger"] * 3, "ledger_broken warning another ledger")
+    begin = msgspec.structs.replace(begin, at="")
+    begun = manifest.digest(msgspec.json.encode(begin))
+    edit(results, "r2", put(ended_at=at, ledger_line=begun))
+    end = msgspec.structs.replace(end, at=at, previous=begun, record=files.digest(run))
+    path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in (*before, begin, end)))
+    check(verified(results).findings, f"ledger_broken serious / from '' to '{at}'")
 
 
 @pytest.mark.parametrize("text", ["[]", "[" * 100_000, '{"config": 5}', '{"config": {}, "plan": 3}'])
 def test_a_file_that_is_made_to_break_the_reader(results, text):
     path = home(results) / "r1" / "run.json"
     path.write_text(text)
-    rewritten(home(results) / "r1" / RECORD_NAME, lambda run: run.sources.update({"run.json": files.digest(path)}))
+    edit(results, "r1", lambda run: run.sources.update({"run.json": files.digest(path)}))
     (home(results) / "r2" / "rank-0.host0.7.jsonl").write_text(text)
-    assert {rule for rule, severity, _ in found(results) if severity == "serious"} == {"record_changed"}
+    assert {finding.rule for finding in verified(results).serious} == {"record_changed"}
