@@ -36,18 +36,28 @@ VERDICTS: tuple[VerdictName, ...] = get_args(VerdictName)
 _NAMES: dict[Outcome, VerdictName] = {"outside": "contradicted", "undecided": "not decidable", "inside": "supported"}
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A sentence of a report with its verdict, or with the experiment whose local records decide it."""
+class Statement(Document):
+    """A sentence of a report."""
 
-    id: str
-    report: str
-    place: str
-    text: str  # the statement of the report, paraphrased
-    hypothesis: str  # must hold for the claim to be right
-    rule: str  # its name in a file; once read, the rule and its bounds as text
+    id: Annotated[str, about("its name in analysis/published/claims.toml")]
+    report: Annotated[str, about("000 to 004")]
+    place: Annotated[str, about("where the report says it")]
+    text: Annotated[str, about("paraphrased")]
+    hypothesis: Annotated[str, about("what must hold for it to be right")]
+    data: Annotated[str, about("the numbers that bear on it")]
+    rule: Annotated[str, about("check and bounds")]
+    scope: Annotated[ClaimScope, about("what it holds for")]
+
+
+class Claim(Statement, kw_only=True):
+    """A sentence of a report with its verdict, or with the experiment whose local records decide it.
+
+    rule: its name in a file; once it is read, the rule and its bounds as text.
+    """
+
     bounds: str = ""
     scope: ClaimScope = "these runs"
-    data: str = ""  # the numbers that bear on it
+    data: str = ""
     verdict: VerdictName | None = None
     evidence: str = ""
     these_runs: str = ""  # the result of these numbers alone, if other runs may give another one
@@ -71,17 +81,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return " and ".join(f"{name} {end:.6g}" for name, end in ends if end is not None)
 
 
-class JudgedClaim(Document):
+class JudgedClaim(Statement):
     """A claim of a report with its verdict."""
 
-    id: Annotated[str, about("its name in analysis/published/claims.toml")]
-    report: Annotated[str, about("000 to 004")]
-    place: Annotated[str, about("where the report says it")]
-    text: Annotated[str, about("paraphrased")]
-    hypothesis: Annotated[str, about("what must hold for it to be right")]
-    data: Annotated[str, about("the numbers that bear on it")]
-    rule: Annotated[str, about("check and bounds")]
-    scope: Annotated[ClaimScope, about("what it holds for")]
     verdict: Annotated[VerdictName, about("on the hypothesis")]
     evidence: Annotated[str, about("the numbers that decide it")]
     these_runs: Annotated[str, about("what these runs say, if not decidable")]
