@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -103,10 +104,7 @@ def filled(command: str, values: Mapping[str, object]) -> list[str]:
 
 def host_slots(hosts: Sequence[str], ranks_per_node: int) -> str:
     """Return hosts with their processes: a:2,b:2, or localhost:4 if nodes share this machine."""
-    counts: dict[str, int] = {}
-    for host in hosts:
-        counts[host] = counts.get(host, 0) + ranks_per_node
-    return ",".join(f"{host}:{count}" for host, count in counts.items())
+    return ",".join(f"{host}:{nodes * ranks_per_node}" for host, nodes in Counter(hosts).items())
 
 
 def file_keys(path: Path) -> dict[str, object]:

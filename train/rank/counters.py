@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -198,11 +199,9 @@ def thread_times(tasks: Path = _THREADS) -> dict[str, tuple[float, float]]:
     """
     times = {}
     for task in tasks.iterdir() if tasks.exists() else ():
-        try:
+        with suppress(OSError, ValueError):  # it has ended, or the kernel does not count
             ran_ns, waited_ns, *_ = (task / "schedstat").read_text().split()
-        except (OSError, ValueError):  # it has ended, or the kernel does not count
-            continue
-        times[task.name] = (int(ran_ns) / 1e9, int(waited_ns) / 1e9)
+            times[task.name] = (int(ran_ns) / 1e9, int(waited_ns) / 1e9)
     return times
 
 
@@ -222,10 +221,8 @@ def delay_s(
 
 def frequency_mhz(cores: Collection[int], kind: str = "scaling_cur_freq", clocks: Path = _CLOCKS) -> float | None:
     """Return the mean clock of these cores, or of another `kind`, as cpuinfo_max_freq; None without cpufreq."""
-    clocks_mhz = []
-    for core in cores:
-        try:
-            clocks_mhz.append(int((clocks / f"cpu{core}/cpufreq/{kind}").read_text()) / 1e3)
-        except (OSError, ValueError):
-            return None
+    try:
+        clocks_mhz = [int((clocks / f"cpu{core}/cpufreq/{kind}").read_text()) / 1e3 for core in cores]
+    except (OSError, ValueError):
+        return None
     return sum(clocks_mhz) / len(clocks_mhz) if clocks_mhz else None

@@ -170,11 +170,9 @@ def _find(gpu: str, nvml: Any) -> Any:
         nvml.nvmlInit()
         if gpu.isdigit():
             return nvml.nvmlDeviceGetHandleByIndex(int(gpu))
-        if gpu.startswith("GPU-"):
-            for handle in _handles(nvml):
-                if nvml.nvmlDeviceGetUUID(handle).startswith(gpu):
-                    return handle
-        return nvml.nvmlDeviceGetHandleByUUID(gpu)
+        whole = _handles(nvml) if gpu.startswith("GPU-") else []
+        named = [handle for handle in whole if nvml.nvmlDeviceGetUUID(handle).startswith(gpu)]
+        return named[0] if named else nvml.nvmlDeviceGetHandleByUUID(gpu)
     except pynvml.NVMLError:
         return None
 

@@ -79,12 +79,9 @@ def _children() -> list[int]:
     """Return the children of this process, also those that have ended (proc_pid_stat(5): state, parent)."""
     children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
+        with suppress(OSError, ValueError):  # it has ended
             _, parent, *_ = stat.read_text(errors="replace").rpartition(") ")[2].split()
-        except (OSError, ValueError):  # it has ended
-            continue
-        if int(parent) == os.getpid():
-            children.append(int(stat.parent.name))
+            children += [int(stat.parent.name)] if int(parent) == os.getpid() else []
     return children
 
 
