@@ -130,6 +130,7 @@ PathFinder.find_spec = lambda name, *more: None if name in {names} else find_spe
 
 
 @pytest.mark.end_to_end
+@pytest.mark.on_change_of("containers/install.sh", "train/models/", "train/loop/", "train/input/", "train/rank/")
 def test_a_rank_trains_without_the_packages_that_an_image_lacks(tmp_path):
     install = (build.ROOT / "containers/install.sh").read_text()
     removed = {*re.search(r"pip uninstall .* --python \$venv (.*)", install)[1].split()}

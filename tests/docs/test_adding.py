@@ -78,6 +78,7 @@ def test_every_file_is_a_target(conf):
 
 
 @pytest.mark.end_to_end
+@pytest.mark.on_change_of("docs/adding.md", "train/models/", "train/make.py", "conf/config.yaml")
 @needs_setup
 def test_the_model_is_measured_in_the_experiment(conf):
     kit = conf.parent

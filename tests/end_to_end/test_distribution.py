@@ -199,6 +199,7 @@ def on_ranks(script: Path, text: str, *launcher: str) -> None:
     succeed(*launcher, "env", "PYTHONPATH=.", sys.executable, str(script))
 
 
+@pytest.mark.on_change_of("train/distribution/", "train/loop/", "train/transport/")
 def test_three_ranks_exchange_what_they_must_in_groups_and_together(tmp_path: Path):
     on_ranks(tmp_path / "rank.py", RANK, *gloo(3))
 

@@ -1,6 +1,6 @@
-"""Experiments as a user starts them: on data, of a report, by Horovod's autotuner, and the proof of equal steps.
+"""Experiments as a user starts them: of a report, by Horovod's autotuner, and the proof of equal steps.
 
-On other data: test_datasets.py, tests/train/loop/test_training.py. A report's page: tests/analysis/page. The ranking of
+On data: test_datasets.py, tests/train/loop/test_training.py. A report's page: tests/analysis/page. The ranking of
 settings: tests/analysis/experiments.
 """
 
@@ -15,25 +15,9 @@ from analysis import judged_claims
 from analysis.study import Study
 from analysis.table.record_checks import faults
 from record import reproduction
-from tests.helpers import small_sets
 from tests.helpers.kit import LAUNCH, analyse, records, succeed
 
 pytestmark = pytest.mark.end_to_end
-
-
-def test_it_trains_on_its_data(tmp_path: Path):
-    data = tmp_path / "data"
-    data.mkdir()
-    small_sets.SETS["imdb_wiki"](data)
-    overrides = ("nodes=2", f"dataset.data_dir={data}", "model=tiny", "measure.repeats=1", "tracking=none")
-    command = (*LAUNCH, "experiment=imdb_wiki", "--only=tiny-nodes1", *overrides)
-    succeed(*command, f"results={tmp_path}")
-    (record,) = records(tmp_path)
-    assert (record.status, record.experiment, len(record.ranks)) == ("complete", "imdb_wiki", 1)
-    assert record.config["dataset"]["name"] == "imdb_wiki"
-    assert [epoch.epoch for epoch in record.epochs] == [1, 2]
-    assert all(epoch.validation_mean_absolute_error is not None for epoch in record.epochs)
-    assert record.config["assumed"]
 
 
 @pytest.mark.on_change_of("train/launch/reproduce.py", "record/reproduction.py")

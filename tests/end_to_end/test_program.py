@@ -34,38 +34,33 @@ pytestmark = pytest.mark.end_to_end
 
 # Like Horovod's examples/tensorflow2/tensorflow2_synthetic_benchmark.py: same steps, same output, a smaller model.
 HOROVOD = """
-import argparse, timeit
+import sys, timeit
 import numpy as np
 import tensorflow as tf
 import horovod.tensorflow as hvd
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--batch-size", type=int, default=32)
-args = parser.parse_args()
 hvd.init()
-model = tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(10)])
-opt = tf.optimizers.SGD(0.01)
-data = tf.random.uniform([args.batch_size, 8, 8, 3])
-target = tf.random.uniform([args.batch_size, 1], minval=0, maxval=9, dtype=tf.int64)
+batch = int(sys.argv[1])
+weights = tf.Variable(tf.zeros([192, 10]))
+data, target = tf.random.uniform([batch, 192]), tf.random.uniform([batch], maxval=9, dtype=tf.int64)
 
 def benchmark_step(first_batch):
     with tf.GradientTape() as tape:
-        loss = tf.losses.SparseCategoricalCrossentropy(from_logits=True)(target, model(data, training=True))
-    gradients = hvd.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
-    opt.apply_gradients(zip(gradients, model.trainable_variables))
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(target, data @ weights))
+    [gradient] = hvd.DistributedGradientTape(tape).gradient(loss, [weights])
+    weights.assign_sub(0.01 * gradient)
     if first_batch:
-        hvd.broadcast_variables(model.variables, root_rank=0)
+        hvd.broadcast_variables([weights], root_rank=0)
 
 def log(s):
     if hvd.rank() == 0:
         print(s, flush=True)
 
-log("Model: small"); log("Batch size: %d" % args.batch_size)
+log("Model: small"); log("Batch size: %d" % batch)
 benchmark_step(True)
 img_secs = []
 for x in range(3):
-    time = timeit.timeit(lambda: benchmark_step(False), number=2)
-    img_secs.append(args.batch_size * 2 / time)
+    img_secs.append(batch * 2 / timeit.timeit(lambda: benchmark_step(False), number=2))
     log("Iter #%d: %.1f img/sec per CPU" % (x, img_secs[-1]))
 mean, conf = np.mean(img_secs), 1.96 * np.std(img_secs)
 log("Img/sec per CPU: %.1f +-%.1f" % (mean, conf))
@@ -105,29 +100,33 @@ if __name__ == "__main__":
         process.join()
     print(f"samples/s: {20 * len(processes) / (time.time() - began):.2f}")
 """
+PAIR = "measure.repeats=2 measure.budget_s=1 tracking=none"  # two launches of each size
+ONCE = "measure.repeats=1 measure.budget_s=1 tracking=none"
 
 
-def make_variables(folder, script, command, *variables):
-    """Write the script of a program; return the variables of `make scaling` with it."""
-    path = folder / "my_train.py"
-    path.write_text(script)
-    command = command.format(python=sys.executable, script=path)
-    return ["NODES=2", f"COMMAND={command}", f"RESULTS={folder / 'results'}", *variables]
+def program(folder, command, args, *variables):
+    """Return the variables of `make scaling` on two nodes with this command."""
+    return ["NODES=2", f"COMMAND={command}", f"RESULTS={folder / 'results'}", *variables, f"ARGS={args}"]
 
 
-def launch(variables):
-    """Run a launch of `make scaling`; return its exit status and its output. Horovod does not support Keras 3."""
-    return run(*launch_command("scaling", variables), variables={"TF_USE_LEGACY_KERAS": "1"})
+def script(folder, text):
+    """Write a program in Python; return the command that runs it."""
+    (folder / "my_train.py").write_text(text)
+    return f"{sys.executable} {folder / 'my_train.py'}"
+
+
+def launch(variables, **environment):
+    """Run a launch of `make scaling`; return its exit status and its output."""
+    return run(*launch_command("scaling", variables), variables=environment)
 
 
 @needs_setup
 def test_plain_processes_from_the_command_to_the_page(tmp_path, monkeypatch):
-    rate, weak = "RATE=samples/s: {rate}", "tracking=none program.scaling=weak"
-    args = f"ARGS=measure.repeats=2 measure.budget_s=1 {weak}"
-    variables = make_variables(tmp_path, PROCESSES, "{python} {script} {{ranks}}", rate, args)
+    command, weak = script(tmp_path, PROCESSES) + " {ranks}", f"{PAIR} program.scaling=weak"
+    variables = program(tmp_path, command, weak, "RATE=samples/s: {rate}")
     output = succeed(*make_command(tmp_path / "kit", "scaling", *variables))
     launches = records(tmp_path / "results")
-    assert sorted(record.order.position for record in launches) == [0, 1, 2, 3]  # two launches of each size
+    assert sorted(record.order.position for record in launches) == [0, 1, 2, 3]
     for record in launches:
         assert record.printed.value > 0
         assert record.printed.text.startswith("samples/s: ")
@@ -145,47 +144,43 @@ def test_plain_processes_from_the_command_to_the_page(tmp_path, monkeypatch):
     # Two sizes are too few: the command that measures more is the same one.
     *_, advice = [line for line in analyse("predict", *read).splitlines() if line.startswith("    make")]
     assert shlex.split(advice)[:2] == ["make", "scaling"]
-    assert {*shlex.split(advice)} >= {variables[1], *variables[3:]}
+    assert {*shlex.split(advice)} >= {*variables[1:2], *variables[3:]}
     assert "NODES=2" not in advice
-    status, output = launch([*variables[:-2], "RATE=samples/s: ([0-9.]+)", args])
+    status, output = launch(program(tmp_path, command, weak, "RATE=samples/s: ([0-9.]+)"))
     assert status == 0, output
     assert "4 launches were read again with another pattern, and not measured again" in output
     assert "4 of 4 runs are measured already" in output
 
 
-@needs_setup
 def test_a_number_that_the_clock_contradicts_is_published_only_after_another_pattern_or_a_confirmation(tmp_path):
     """A time, which bash measures, is taken for a rate: it halves on two ranks, and so does the running time."""
     (tmp_path / "run.sh").write_text("TIMEFORMAT='cost %R'; time sleep 0.$((8 / $1))\n")
-    variables = ["NODES=2", f"COMMAND=bash {tmp_path}/run.sh {{ranks}}", f"RESULTS={tmp_path / 'results'}"]
-    args = "ARGS=measure.repeats=2 measure.budget_s=1 tracking=none program.scaling=strong"
-    status, output = run(*make_command(tmp_path / "kit", "scaling", *variables, "RATE=cost {rate}", args))
+    strong = f"{PAIR} program.scaling=strong"
+
+    def launched(pattern, args=strong):
+        return launch(program(tmp_path, f"bash {tmp_path}/run.sh {{ranks}}", args, pattern))
+
+    status, output = launched("RATE=cost {rate}")
     assert status == 2, output
     assert re.search(r"nodes2 over nodes1: 0\.[45]\d*x by the number, 1\.\d+x by the running time", output)
     assert re.search(r"nodes1: 0\.8\d* in 'cost 0\.8\d*'; it ran \S+ s, used 0\.\d of 1 cores", output)
     assert len(records(tmp_path / "results")) == 2  # one of each size
-    assert "own-scaling" not in output
-    status, summary = run(*make_command(tmp_path / "kit", "summary", "EXPERIMENT=scaling", variables[-1]))
-    assert status != 0
+    summary = analyse("summary", "scaling", "--results", str(tmp_path / "results"), status=2)
     assert "the number that was read is not confirmed" in summary
     [code] = re.findall(r"program\.confirmed=(\w+)", output)
-    succeed(
-        *make_command(tmp_path / "kit", "scaling", *variables, "RATE=cost {rate}", f"{args} program.confirmed={code}")
-    )
+    assert launched("RATE=cost {rate}", f"{strong} program.confirmed={code}")[0] == 0
     assert len(records(tmp_path / "results")) == 6  # the two were read again, and two more were measured
-    time = ("TIME=cost {time}", f"{args} program.unit=s")
-    output = succeed(*make_command(tmp_path / "kit", "scaling", *variables, *time))
+    status, output = launched("TIME=cost {time}", f"{strong} program.unit=s")
+    assert status == 0, output
     assert "4 launches were read again with another pattern, and not measured again" in output
-    assert all(
-        record.printed.value > 1 for record in records(tmp_path / "results") if record.printed.found_by == "TIME"
-    )
-    assert "own-scaling-efficiency" in output
+    printed = [record.printed for record in records(tmp_path / "results")]
+    assert all(number.value > 1 for number in printed if number.found_by == "TIME")
 
 
+@pytest.mark.on_change_of("train/program/", "train/config/printed.py", "train/launch/start/")
 def test_a_benchmark_of_horovod_needs_no_rate(tmp_path):
-    command = "horovodrun -np {{ranks}} {python} {script} --batch-size {{batch_per_rank}}"
-    args = "ARGS=measure.repeats=1 measure.budget_s=1 batch_per_rank=8 tracking=none"
-    status, output = launch(make_variables(tmp_path, HOROVOD, command, args, "ONLY=nodes2"))
+    command = f"horovodrun -np {{ranks}} {script(tmp_path, HOROVOD)} {{batch_per_rank}}"
+    status, output = launch(program(tmp_path, command, f"{ONCE} batch_per_rank=8", "ONLY=nodes2"))
     assert status == 0, output
     (record,) = records(tmp_path / "results")
     assert len(record.ranks) == 2
@@ -194,28 +189,25 @@ def test_a_benchmark_of_horovod_needs_no_rate(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("program", "file", "text", "printed"),
+    ("name", "file", "text", "printed"),
     [
         pytest.param("lmp", "in.lj", LAMMPS, r"([\d.]+) timesteps/s", marks=needs("lmp", "mpirun")),
         pytest.param("hpcc", "hpccinf.txt", HPCC, r"^HPL_Tflops=(\S+)", marks=needs("hpcc", "mpirun")),
     ],
     ids=["lammps", "hpcc"],
 )
-def test_a_program_of_the_documentation_is_recorded_with_the_rate_that_it_prints(
-    tmp_path, program, file, text, printed
-):
+def test_a_program_of_the_documentation_is_recorded_with_the_rate_that_it_prints(tmp_path, name, file, text, printed):
     page = (ROOT / "docs/program.md").read_text()
-    [settings] = [block for block in re.findall(r"^```\n# \w+\.yaml\n(.*?)```$", page, re.M | re.S) if program in block]
+    [settings] = [block for block in re.findall(r"^```\n# \w+\.yaml\n(.*?)```$", page, re.M | re.S) if name in block]
     (tmp_path / "mine.yaml").write_text(settings)
     (tmp_path / file).write_text(text)
-    args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
-    variables = ["NODES=2", f"PROGRAM={tmp_path / 'mine.yaml'}", f"RESULTS={tmp_path / 'results'}", args]
+    variables = ["NODES=2", f"PROGRAM={tmp_path / 'mine.yaml'}", f"RESULTS={tmp_path / 'results'}", f"ARGS={ONCE}"]
     status, output = launch(variables)
     paths = {len(load(path).ranks): path for path in (tmp_path / "results").rglob("record.json")}
     rates, times = [], []
     for ranks in (1, 2):
         record = load(paths[ranks])
-        assert record.config["program"]["name"] == program
+        assert record.config["program"]["name"] == name
         [rate] = re.findall(printed, paths[ranks].with_name("rank-0.log").read_text(), re.M)
         assert record.printed.value == float(rate)
         rates.append(record.printed.value)
@@ -227,70 +219,50 @@ def test_a_program_of_the_documentation_is_recorded_with_the_rate_that_it_prints
     assert (status, "the number that was read is not confirmed" in output) == (2 if doubted else 0, doubted), output
 
 
-def test_a_launch_that_fails_shows_its_output(tmp_path):
-    script = "import sys; print('some output'); sys.exit(3 if sys.argv[1] == '1' else 0)"
-    rate, args = "RATE=rate: {rate}", "ARGS=measure.repeats=2 tracking=none program.scaling=strong"
-    status, output = launch(make_variables(tmp_path, script, "{python} {script} {{ranks}}", rate, args))
-    assert status != 0
-    assert "the command ended with exit status 3" in output
-    assert "no rate was printed" in output
-    assert output.count("| some output") == 2
-    assert "It changes with the running times" not in output
-    assert [record.status for record in records(tmp_path / "results")] == ["failed", "failed"]  # one of each size
-
-
-def test_of_several_numbers_the_one_that_changes_with_the_running_times_is_proposed_again(tmp_path):
-    script = (
+def test_where_no_rate_is_found_the_output_is_shown_and_the_number_that_changes_with_the_running_times(tmp_path):
+    text = (
         "import sys, time\nranks = int(sys.argv[1])\ntime.sleep(2 / ranks)\n"
         "print('rate limit: 50 img/s\\nqueue: %d img/s\\ndone: %.1f img/s' % (40 / ranks, {1: 9.5, 2: 17}[ranks]))\n"
     )
-    args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none program.scaling=strong"
-    status, output = launch(make_variables(tmp_path, script, "{python} {script} {{ranks}}", "RATE=img: {rate}", args))
-    assert status != 0
+    strong = f"{ONCE} program.scaling=strong"
+    status, output = launch(program(tmp_path, f"{script(tmp_path, text)} {{ranks}}", strong, "RATE=img: {rate}"))
+    assert status == 1
+    assert output.count("no rate was printed") == output.count("| rate limit: 50 img/s") == 2
     assert [line for line in output.splitlines() if line.startswith("It changes")] == [
         "It changes with the running times: RATE='done: {rate}'"
     ]
+    assert [record.status for record in records(tmp_path / "results")] == ["failed", "failed"]  # one of each size
 
 
 def test_a_program_that_never_ends_is_ended_at_a_line_and_has_its_file(tmp_path):
-    script = tmp_path / "endless.py"
-    script.write_text("n = 0\nwhile True:\n    print('step', n, 'speed 1,234.5 cells/s')\n    n += 1\n")  # no flush
+    endless = tmp_path / "endless.py"
+    endless.write_text("n = 0\nwhile True:\n    print('step', n, 'speed 1,234.5 cells/s')\n    n += 1\n")  # no flush
     (tmp_path / "mine.yaml").write_text(
         f"command: {sys.executable} {{here}}/endless.py {{ranks}}\nrate: 'step 3 speed {{rate}}'\nscaling: strong\n"
         "until: ^step 9\nversion: echo endless 1.0\n"
     )
-    args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
-    variables = ["NODES=1", f"PROGRAM={tmp_path / 'mine.yaml'}", f"RESULTS={tmp_path / 'results'}", args]
+    variables = ["NODES=1", f"PROGRAM={tmp_path / 'mine.yaml'}", f"RESULTS={tmp_path / 'results'}", f"ARGS={ONCE}"]
     status, output = launch(variables)
     assert status == 0, output
     (record,) = records(tmp_path / "results")
     assert (record.printed.value, record.printed.unit, record.program.version) == (1234.5, "cells/s", "endless 1.0")
-    assert not command_lines(str(script))
+    assert not command_lines(str(endless))
 
 
 def test_a_number_in_a_file_of_a_program_that_exits_with_3_and_takes_all_cores_is_read(tmp_path):
     (tmp_path / "run.sh").write_text(
         'echo "rate: $OMP_NUM_THREADS.5 of $1 cores, by $(command -v horovodrun)" > out; exit 3'
     )
-    keys = "program.file=out program.exit_status=3 program.scaling=strong"
-    args = f"ARGS=measure.repeats=1 measure.budget_s=1 tracking=none {keys}"
-    variables = ["NODES=2", f"COMMAND=bash {tmp_path}/run.sh {{cores}}", f"RESULTS={tmp_path / 'results'}"]
-    run(*launch_command("scaling", [*variables, "RATE=rate: {rate}", args]), variables={"PATH": "/usr/bin:/bin"})
+    command, strong = f"bash {tmp_path}/run.sh {{cores}}", f"{ONCE} program.scaling=strong"
+    _, output = launch(program(tmp_path / "unset", command, strong, "RATE={rate}"))
+    assert "the command ended with exit status 3; if that is a success: ARGS=program.exit_status=3" in output
+    assert "It changes with the running times" not in output
+    keys = f"{strong} program.file=out program.exit_status=3"
+    launch(program(tmp_path, command, keys, "RATE=rate: {rate}"), PATH="/usr/bin:/bin")
     lines = sorted(record.printed.text for record in records(tmp_path / "results") if record.printed)
     cores = len(os.sched_getaffinity(0)) // 2
     horovodrun = ROOT / ".venv/bin/horovodrun"
     assert lines == [f"rate: {n}.5 of {n} cores, by {horovodrun}" for n in (cores, 2 * cores)]
-    without = args.replace(keys, "program.scaling=strong")
-    output = run(*launch_command("scaling", [*variables[:2], f"RESULTS={tmp_path / 'b'}", "RATE={rate}", without]))[1]
-    assert "exit status 3; if that is a success: ARGS=program.exit_status=3" in output
-
-
-def test_a_mistyped_command_stops_before_anything_is_measured(tmp_path):
-    variables = make_variables(tmp_path, "", "no_such_program {{ranks}}", "ARGS=program.scaling=weak tracking=none")
-    status, output = launch(variables)
-    assert status == 2
-    assert "no program no_such_program on PATH" in output
-    assert not records(tmp_path / "results")
 
 
 @pytest.fixture(scope="module")
@@ -309,19 +281,17 @@ def confirmed(command, rate):
     return f"program.confirmed={clock.confirmation(vars(settings), 'RATE')}"
 
 
-def command_in_container(folder, code, args):
+def command_in_container(folder, code):
     """Return the command of a launch of Python code in the container."""
-    command = shlex.join([str(Path(sys.executable).resolve()), "-c", code, "{ranks}"])
-    container = ("CONTAINER=podman", f"IMAGE={podman.IMAGE}", "RATE=.*rate: {rate}")
-    args += f" {confirmed(command, '.*rate: {rate}')}"
-    return launch_command("scaling", ["NODES=2", f"COMMAND={command}", f"RESULTS={folder}", args, *container])
+    command, rate = shlex.join([str(Path(sys.executable).resolve()), "-c", code, "{ranks}"]), ".*rate: {rate}"
+    container = ("CONTAINER=podman", f"IMAGE={podman.IMAGE}", f"RATE={rate}")
+    args = f"{ONCE} program.scaling=weak {confirmed(command, rate)}"
+    return launch_command("scaling", program(folder, command, args, *container))
 
 
 def test_in_a_container_runs_the_program_alone_on_the_cores_of_its_nodes(settings, tmp_path):
     values = "len(os.sched_getaffinity(0)), 'cores;', os.environ['OMP_NUM_THREADS'], 'rate:', sys.argv[1]"
-    code = f"import os, sys; print({values})"
-    args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none program.scaling=weak"
-    succeed(*command_in_container(tmp_path / "results", code, args), variables=settings)
+    succeed(*command_in_container(tmp_path, f"import os, sys; print({values})"), variables=settings)
     first, second = sorted(records(tmp_path / "results"), key=lambda record: len(record.ranks))
     cores = len(os.sched_getaffinity(0)) // 2
     assert first.printed.text == f"{cores} cores; {cores} rate: 1"
@@ -334,10 +304,8 @@ def test_in_a_container_runs_the_program_alone_on_the_cores_of_its_nodes(setting
 def test_a_program_in_a_container_that_ignores_signals_ends_with_its_launcher(settings, tmp_path, with_client):
     mark = f"sleeper-{os.getpid()}"  # the first process of a container ignores SIGTERM
     code = f"import time; print('{mark}', flush=True); time.sleep(900)"
-    launcher = start(
-        *command_in_container(tmp_path / "results", code, "ARGS=tracking=none program.scaling=weak"), variables=settings
-    )
-    wait_for(lambda: any(mark in log.read_text() for log in (tmp_path / "results").rglob("rank-0.log")))
+    launcher = start(*command_in_container(tmp_path, code), variables=settings)
+    wait_for(lambda: any(mark in log.read_text() for log in tmp_path.rglob("rank-0.log")))
     for process in psutil.Process(launcher.pid).children(recursive=True) if with_client else ():
         process.kill()
     launcher.kill()
@@ -345,15 +313,12 @@ def test_a_program_in_a_container_that_ignores_signals_ends_with_its_launcher(se
     wait_for(lambda: not command_lines(mark))
 
 
-def over_hosts(results, start, *overrides):
-    """Return the arguments of a launch whose program gets the names of its hosts, and prints their number."""
-    command = shlex.join(["bash", "-c", f"echo hosts: $({start} | sort -u | wc -l)"])
-    return [
-        confirmed(command, "hosts: {rate}"),
-        "experiment=scaling", "nodes=2", f"program.command={quoted(command)}", "program.rate='hosts: {rate}'",
-        "program.scaling=weak", "measure.repeats=1", "measure.budget_s=0.1", "tracking=none", f"results={results}",
-        *overrides,
-    ]  # fmt: skip
+def over_hosts(results, hosts, *overrides):
+    """Return the command of a launch whose program gets the names of its hosts by `hosts`, and prints their number."""
+    command = shlex.join(["bash", "-c", f"echo hosts: $({hosts} | sort -u | wc -l)"])
+    program = (f"program.command={quoted(command)}", "program.rate='hosts: {rate}'", "program.scaling=weak")
+    short = ("measure.repeats=1", "measure.budget_s=0.1", "tracking=none", confirmed(command, "hosts: {rate}"))
+    return [*LAUNCH, "experiment=scaling", "nodes=2", *program, *short, f"results={results}", *overrides]
 
 
 def check_hosts(results, output):
@@ -366,16 +331,15 @@ def check_hosts(results, output):
 
 
 def test_over_ssh_it_starts_here_and_reaches_the_hosts_itself(cluster, results):
-    start = "for host in $(echo {host_names} | tr , ' '); do ssh -o BatchMode=yes $host hostname; done"
-    done = cluster.on("n0", *LAUNCH, *over_hosts(results, start, "launcher=ssh", "launcher.hosts=[n1,n2]"))
+    hosts = "for host in $(echo {host_names} | tr , ' '); do ssh -o BatchMode=yes $host hostname; done"
+    done = cluster.on("n0", *over_hosts(results, hosts, "launcher=ssh", "launcher.hosts=[n1,n2]"))
     assert done.returncode == 0, done.stdout
     check_hosts(results, done.stdout)
 
 
 def test_under_slurm_it_is_started_on_the_first_host_of_the_allocation(cluster, results):
-    start = "srun --nodes={nodes} --ntasks={ranks} --nodelist={host_names} hostname"
-    submitted = cluster.on("n0", *LAUNCH, *over_hosts(results, start, "launcher=slurm", "system=slurm"))
+    hosts = "srun --nodes={nodes} --ntasks={ranks} --nodelist={host_names} hostname"
+    submitted = cluster.on("n0", *over_hosts(results, hosts, "launcher=slurm", "system=slurm"))
     assert submitted.returncode == 0, submitted.stdout
     wait_for(lambda: not cluster.queue())
-    log = "".join(path.read_text() for path in results.glob("*/slurm/*.log"))
-    check_hosts(results, log)
+    check_hosts(results, "".join(path.read_text() for path in results.glob("*/slurm/*.log")))

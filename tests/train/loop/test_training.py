@@ -55,11 +55,12 @@ def test_a_later_launch_resumes_from_the_checkpoint(tmp_path):
     assert len(part.step_times_s) == 7  # two epochs without the first step
 
 
-# The experiments of reports on small sets in the true layouts. Over the launcher: tests/end_to_end/test_experiments.py.
+# The experiments of reports on small sets in the true layouts. Over a launcher: tests/end_to_end/test_datasets.py.
 @pytest.mark.parametrize(
     ("experiment", "dataset", "name", "epochs"),
     [
         ("caltech256", "caltech256", "nodes1", 2),
+        ("imdb_wiki", "imdb_wiki", "tiny-nodes1", 2),
         ("tf_benchmarks", "imagenet", "tiny-imagenet-batch_per_rank4-nodes1", 0),
     ],
 )
@@ -73,7 +74,7 @@ def test_an_experiment_trains_on_its_data(experiment, dataset, name, epochs, tmp
     training.train(context)
     part = context.part.part
     assert [epoch.epoch for epoch in part.epochs] == list(range(1, epochs + 1))
-    assert [epoch.validation_mean_absolute_error for epoch in part.epochs] == [None] * epochs
+    assert {epoch.validation_mean_absolute_error is None for epoch in part.epochs} <= {dataset != "imdb_wiki"}
     assert part.losses
 
 
