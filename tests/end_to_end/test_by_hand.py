@@ -21,7 +21,8 @@ def test_two_ranks_of_mpirun_write_one_record(tmp_path: Path):
     if reason := mpi.missing():
         pytest.skip(reason)
     launcher = ("mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2")
-    succeed(*launcher, *SHORT, f"results={tmp_path}", "nodes=2")
+    variables = patch_ranks(tmp_path / "patch", SLEEPING)
+    succeed(*launcher, *SHORT, f"results={tmp_path}", "nodes=2", variables=variables)
     (record,) = records(tmp_path)
     assert (record.point, record.status, len(record.ranks)) == ("tiny-nodes2", "complete", 2)
     assert sorted(rank.rank for rank in record.ranks) == [0, 1]

@@ -99,9 +99,10 @@ class TcpRanks(Distribution):
     exchange = allreduce = None  # nobody calls them: there are no gradients
 
 
-def _joined(folder: Path, secret: Secret, size: int) -> TcpGroup:
+def _joined(folder: Path, secret: Secret | None, size: int) -> TcpGroup:
     """Return the ranks of a job, which find each other by a file in the run folder."""
-    rank, key, path = placement.global_rank(), secret.key(), folder / "sleeping-ranks"
+    rank, path = placement.global_rank(), folder / "sleeping-ranks"
+    key = secret.key() if secret else b"k" * 64  # started by hand
     if rank:
         host, port = rendezvous.wait_for_file(path, "see its log").split()
         channel = connections.connect(Address(host, int(port)), key, rank)
