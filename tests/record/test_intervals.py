@@ -80,6 +80,7 @@ def test_one_launch_has_the_interval_of_student_over_its_rounds():
     # Twelve launches of single points are twelve values: t of 11 degrees, 2.2010, x 0.03927 / sqrt(0.95 12).
     twelve = rate(singles({i: math.exp(x) for i, x in enumerate([*SIX, *SIX])}))
     assert log_ends(twelve) == pytest.approx([-0.02560, 0.02560], rel=1e-3)
+    assert typical([[math.exp(x)] for x in (*SIX, *SIX)]).interval == pytest.approx(twelve.interval)
     few = rate(launches(SIX[:5]))
     assert (math.isnan(few.low), few.half_width_fraction()) == (True, math.inf)
     assert rate(singles(dict(enumerate(SIX, 1)) | {2: 0.1, 4: 0.1, 6: 0.1})).variation == "between launches"
@@ -191,7 +192,7 @@ def test_differences_have_no_logarithms():
 
 @pytest.mark.parametrize(("disturbed", "grouped"), [(5, False), (6, True), (12, True), (18, True), (19, False)])
 def test_two_groups_have_a_quarter_of_the_values_each(disturbed, grouped):
-    values = [0.8 - 0.001 * i for i in range(disturbed)] + [1.4 + 0.001 * i for i in range(24 - disturbed)]
+    values = [0.008 - 1e-5 * i for i in range(disturbed)] + [0.014 + 1e-5 * i for i in range(24 - disturbed)]
     assert intervals.two_groups(values) == ((values[:disturbed], values[disturbed:]) if grouped else None)
 
 

@@ -41,6 +41,26 @@ def test_a_line_waits_for_the_writer_before_it_and_follows_its_line(tmp_path, mo
     assert lines[2][1].previous == lines[1][0] == hashlib.sha256(b'{"event":"skip","repeat":1}').hexdigest()
 
 
+def test_a_ledger_has_its_lines_whole_and_what_was_skipped_last(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger, "now", lambda: "2026-11-28T12:00:00+00:00")
+    point, path = tmp_path / "point", tmp_path / "point/ledger.jsonl"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/ledger.jsonl").symlink_to(path)
+    point.mkdir()
+    assert (ledger.skipped(point), ledger.states(tmp_path, ["point"])) == (set(), {})
+    first = ledger.append(point, ledger.Line("skip", 0))
+    ledger.append(point, ledger.Line("skip", 1))
+    last = ledger.append(point, ledger.Line("begin", 1, 1))
+    assert path.read_bytes().startswith(b'{"event":"skip","repeat":0,"at":"2026-11-28T12:00:00+00:00"}\n{')
+    with path.open("ab") as file:
+        file.write(b'{"event":"skip","rep')  # by a launcher that was killed
+    assert ledger.skipped(point) == {0}
+    assert ledger.states(tmp_path, ["point", "other", "missing"]) == {"point": (3, first, last)}
+    assert [line and (line.repeat, line.generation) for _, line in ledger.lines(path.read_bytes())] == [
+        (0, 0), (1, 0), (1, 1), None,
+    ]  # fmt: skip
+
+
 def test_a_file_system_without_locks_has_a_ledger(tmp_path, monkeypatch):
     def refused(file, operation):
         raise OSError(38, "Function not implemented")

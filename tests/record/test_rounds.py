@@ -52,10 +52,7 @@ def test_speedups_are_over_the_base_or_else_over_the_control():
 BASE = {"nodes": 1, "ranks": 1, "batch_per_rank": 8, "allreduce": True, "role": "base", "rank_group": 0}
 CONTROL = {"nodes": 1, "ranks": 2, "batch_per_rank": 4, "allreduce": False, "role": "control", "rank_group": 1}
 CONFIG = {
-    "nodes": 1,
-    "batch_per_rank": 8,
-    "global_batch": 8,
-    "threads_per_rank": 2,
+    **{"nodes": 1, "batch_per_rank": 8, "global_batch": 8, "threads_per_rank": 2},
     "distribution": {"backend": "horovod", "allreduce": True, "cycle_time_ms": 20.0},
     "system": {"link_mbit_per_s": None},
     "rounds": [BASE | {"link_mbit_per_s": None}, CONTROL | {"link_mbit_per_s": 5.0}],
@@ -73,6 +70,9 @@ def test_an_arm_of_a_rank_group_has_its_settings_and_its_ranks():
     changed |= {"distribution": {"backend": "horovod", "allreduce": False, "cycle_time_ms": 5.0}}
     assert rounds.config_of(CONFIG, 1) == CONFIG | changed | {"rounds": [], "rank_groups": []}
     assert CONFIG["distribution"] == {"backend": "horovod", "allreduce": True, "cycle_time_ms": 20.0}
+    alone = CONFIG | {"rank_groups": []}
+    assert list(rounds.ranks_of(alone, 1)) == [0, 1]
+    assert rounds.config_of(alone, 1)["threads_per_rank"] == 2
 
 
 def test_an_arm_of_several_passes_counts_the_images_of_each():
@@ -82,12 +82,6 @@ def test_an_arm_of_several_passes_counts_the_images_of_each():
     assert rounds.arms(config) == [Arm(1, 8, "base"), Arm(2, 12, "control")]
     alone = rounds.config_of(config, 1)
     assert (alone["global_batch"], alone["distribution"]["backward_passes_per_step"]) == (24, 3)
-
-
-def test_without_rank_groups_an_arm_is_the_first_ranks_of_the_job():
-    alone = CONFIG | {"rank_groups": []}
-    assert list(rounds.ranks_of(alone, 1)) == [0, 1]
-    assert rounds.config_of(alone, 1)["threads_per_rank"] == 2
 
 
 def test_a_round_is_whole_with_all_arms_but_controls():
@@ -103,24 +97,20 @@ def test_a_round_is_whole_with_all_arms_but_controls():
 
 
 @pytest.mark.parametrize(
-    ("arms", "swept", "labels"),
+    ("arms", "labels"),
     [
-        ([(1, None), (2, None), (2, "no-allreduce")], "nodes", ["1 node", "2 nodes", "2 nodes no-allreduce"]),
-        ([(1, None), (2, None)], "batch_per_rank", ["arm 0", "arm 1"]),
-        ([(2, None), (2, None)], "nodes", ["arm 0", "arm 1"]),  # ambiguous
+        ([(1, None, "nodes"), (2, None, "nodes"), (2, "alone", "nodes")], ["1 node", "2 nodes", "2 nodes alone"]),
+        ([(1, None, "batch_per_rank"), (2, None, "batch_per_rank")], ["arm 0", "arm 1"]),
+        ([(1, None, "nodes"), (2, None, "batch_per_rank")], ["arm 0", "arm 1"]),
+        ([(2, None, "nodes"), (2, None, "nodes")], ["arm 0", "arm 1"]),  # ambiguous
     ],
 )
-def test_arms_over_nodes_are_called_by_their_nodes_others_by_their_names(arms, swept, labels):
+def test_arms_over_nodes_are_called_by_their_nodes_others_by_their_names(arms, labels):
     listed = [
         {"name": f"arm {index}", "nodes": nodes, "arm": arm, "swept": {swept: nodes}}
-        for index, (nodes, arm) in enumerate(arms)
+        for index, (nodes, arm, swept) in enumerate(arms)
     ]
     assert list(rounds.labels({"rounds": listed}).values()) == labels
-
-
-def test_arms_that_do_not_all_sweep_nodes_are_called_by_their_names():
-    arms = [{"name": f"arm {n}", "nodes": n, "arm": None, "swept": swept} for n, swept in ((1, {"nodes": 1}), (2, {}))]
-    assert rounds.labels({"rounds": arms}) == {"arm 1": "arm 1", "arm 2": "arm 2"}
 
 
 def test_the_time_of_a_step_is_the_median_over_the_rounds_of_each_arm_that_was_measured():
