@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +21,8 @@ from analysis.audit.audited_table import AuditedTable
 from analysis.audit.findings import TABLE_RULES
 from analysis.stats.repeats import proportion
 from analysis.user_table import table_contract
-from benchmarks.common import Rng, options, show
+from benchmarks.common import Rng, in_parallel, options, show
 from benchmarks.faulty_studies import FAULTS, Truth, clean, faulty, write
-from common import affinity
 from record.schema import RunRecord
 from tests.helpers import noisy_records
 
@@ -68,12 +66,11 @@ def _study_alarms(fault: str, truth: Truth, runs: int) -> tuple[Counter[str], in
 
 def study_power(selection: Sequence[Case], runs: int) -> Iterator[list[object]]:
     """Yield the false alarms on clean studies, and how often a rule of each fault finds it."""
-    with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:
-        jobs = [pool.submit(_study_alarms, fault, truth, runs) for _, fault, truth in selection]
-        for (name, _, _), job in zip(selection, jobs, strict=True):
-            rules, alarms = job.result()
-            named = ", ".join(f"{rule} {count / runs:.3f}" for rule, count in rules.most_common()) or "none"
-            yield [name, share(alarms, runs), named]
+    names, faults, truths = zip(*selection, strict=True)
+    results = in_parallel(_study_alarms, faults, truths, [runs] * len(names))
+    for name, (rules, alarms) in zip(names, results, strict=True):
+        named = ", ".join(f"{rule} {count / runs:.3f}" for rule, count in rules.most_common()) or "none"
+        yield [name, share(alarms, runs), named]
 
 
 def _scaled(run: RunRecord, factor: Callable[[int, int], float]) -> list[RunRecord]:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from tabulate import tabulate
 
+from common import affinity
 from train.launch.execute import this_machine
 from train.launch.plan.make_plan import make
 
 ROOT = Path(__file__).resolve().parent.parent
 Rng = np.random.Generator
 Row = dict[str, str]
+T = TypeVar("T")
 
 
 def options(module: str, doc: str | None, **numbers: tuple[float, str]) -> argparse.ArgumentParser:
@@ -27,6 +30,12 @@ def options(module: str, doc: str | None, **numbers: tuple[float, str]) -> argpa
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=type(default), default=default, help=f"{text} (default: %(default)s)")
     return parser
+
+
+def in_parallel(function: Callable[..., T], *arguments: Iterable[Any]) -> Iterator[T]:
+    """Yield what a function returns for each set of arguments, in their order, from a process on each core."""
+    with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:
+        yield from pool.map(function, *arguments)
 
 
 def show(rows: Iterable[Any], headers: str | Sequence[str] = "keys", end: str = "\n") -> None:

@@ -27,6 +27,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,14 +41,13 @@ from train.launch.plan.launch_results import STOP_LEVEL
 _BLOCK = 6  # rounds
 _LONGEST = 2  # times as many rounds as are to count, at most
 
-Noise = Callable[
-    [Rng, int], np.ndarray
-]  # n rounds -> the time of both arms in each, (n, 2), equal except for the noise
+# n rounds -> the time of both arms in each, (n, 2), equal except for the noise
+Noise = Callable[[Rng, int], np.ndarray]
 
 
-def proportional(spread: float) -> Noise:
-    """Multiply each window by a lognormal factor."""
-    return lambda rng, n: np.exp(rng.normal(0, spread, (n, 2)))
+def proportional(*spreads: float) -> Noise:
+    """Multiply each window by a lognormal factor. spreads: of the windows of both arms, or of each."""
+    return lambda rng, n: np.exp(rng.normal(0, spreads, (n, 2)))
 
 
 def additive(mean: float) -> Noise:
@@ -98,27 +98,30 @@ def drift(total: float, spread: float) -> Noise:
     return noise
 
 
-def disturbed(slower: float, rounds: int, spread: float) -> Noise:
-    """Slow one arm down by this factor for so many rounds in succession, from a random one on."""
+def _slowed(slower: float, spread: float, windows: Callable[[Rng, int], tuple[Any, Any]]) -> Noise:
+    """Slow these windows down by a factor. windows: n -> the indices of their rounds, and of their arms."""
 
     def noise(rng: Rng, n: int) -> np.ndarray:
         times = np.exp(rng.normal(0, spread, (n, 2)))
-        begin = rng.integers(0, n)
-        times[begin : begin + rounds, 0] *= slower
+        times[windows(rng, n)] *= slower
         return times
 
     return noise
+
+
+def disturbed(slower: float, rounds: int, spread: float) -> Noise:
+    """Slow one arm down by this factor for so many rounds in succession, from a random one on."""
+    return _slowed(slower, spread, lambda rng, n: (slice(begin := rng.integers(0, n), begin + rounds), 0))
 
 
 def disturbed_in_turns(slower: float, rounds: int, spread: float) -> Noise:
     """Slow one arm down by this factor for so many rounds, then not for as many, and so on."""
+    return _slowed(slower, spread, lambda rng, n: ((np.arange(n) + rng.integers(0, 2 * rounds)) // rounds % 2 == 1, 0))
 
-    def noise(rng: Rng, n: int) -> np.ndarray:
-        times = np.exp(rng.normal(0, spread, (n, 2)))
-        times[(np.arange(n) + rng.integers(0, 2 * rounds)) // rounds % 2 == 1, 0] *= slower
-        return times
 
-    return noise
+def struck(slower: float, spread: float) -> Noise:
+    """Slow one window of the launch down by a factor."""
+    return _slowed(slower, spread, lambda rng, n: (rng.integers(0, n), rng.integers(0, 2)))
 
 
 @functools.cache
@@ -231,7 +234,6 @@ class Case:
     launches: int = 1  # of a curve, at least
     most: int = 0  # of a curve, by time; 0: `launches`
     between: float = 0.0  # lognormal spread of the ratio between launches
-    degrees: float = math.inf  # of Student's t, the distribution of launches
     neighbour: Neighbour | None = None
 
 
@@ -240,22 +242,6 @@ def _launches(name: str, noise: Noise, betweens: tuple[float, ...], **counts: in
     up_to = f" to {counts['most']}" if "most" in counts else ""
     title = f"{counts['launches']}{up_to} launches of {counts['rounds']} rounds, {name}"
     return (Case(title, noise, between=between, **counts) for between in betweens)
-
-
-def windows(base: float, point: float) -> Noise:
-    """Multiply the windows of the two arms by lognormal factors of different spread."""
-    return lambda rng, n: np.exp(rng.normal(0, (base, point), (n, 2)))
-
-
-def struck(spread: float, slower: float) -> Noise:
-    """Slow one window of the launch down by a factor."""
-
-    def noise(rng: Rng, n: int) -> np.ndarray:
-        times = np.exp(rng.normal(0, spread, (n, 2)))
-        times[rng.integers(0, n), rng.integers(0, 2)] *= slower
-        return times
-
-    return noise
 
 
 ROUNDS = (6, 8, 12, 24, 48, 96)  # of one launch
@@ -279,23 +265,20 @@ CASES = [
     *_launches("4 %", proportional(0.04), _ALL, launches=2, rounds=12),
     *_launches("4 %", proportional(0.04), _ALL, launches=3, rounds=12),
     *_launches("1 %", proportional(0.01), _ALL, launches=3, rounds=12),
-    *_launches("a noisy hour", windows(0.07, 0.14), _ALL, launches=3, rounds=6),
+    *_launches("a noisy hour", proportional(0.07, 0.14), _ALL, launches=3, rounds=6),
     *_launches("4 %, until precise", proportional(0.04), _ALL, launches=3, rounds=12, most=8),
     *_launches("1 %, until precise", proportional(0.01), _ALL, launches=3, rounds=12, most=8),
-    *_launches("a noisy hour, until precise", windows(0.07, 0.14), _ALL, launches=3, rounds=6, most=8),
+    *_launches("a noisy hour, until precise", proportional(0.07, 0.14), _ALL, launches=3, rounds=6, most=8),
     *_launches("4 %", proportional(0.04), _ALL, launches=6, rounds=12),
     *_launches("3 %", proportional(0.03), (0.10,), launches=6, rounds=24),
     *_launches("4 %", proportional(0.04), _FEW, launches=3, rounds=4),
-    *_launches("one window 3 times slower", struck(0.04, 3.0), _FEW, launches=3, rounds=8),
+    *_launches("one window 3 times slower", struck(3.0, 0.04), _FEW, launches=3, rounds=8),
     *_launches("delays, exponential, 5 %", additive(0.05), _FEW, launches=3, rounds=12),
     *_launches("machine wanders, 5 %", autocorrelated(0.05, 0.9), _FEW, launches=3, rounds=12),
-    Case("3 launches of 12 rounds, 4 %, Student's t with 3 degrees", proportional(0.04), launches=3, between=0.02,
-         rounds=12, degrees=3),
     *(Case(f"real rounds, drift {100 * drift:g} %", real(drift)) for drift in (0.0, 0.02)),
     *(case for drift in (0.0, 0.03) for case in _launches(f"real rounds, drift {100 * drift:g} %", real(drift),
                                                           (0.0, 0.01, 0.03), launches=3, rounds=24)),
 ]  # fmt: skip
-THREE_LAUNCHES = {"launches": 3, "between": 0.02, "rounds": 12}
 NEIGHBOURS = {
     "on one core, a quarter of the time": Neighbour((1,), 10, 30),
     "on the core of the base, a quarter of the time": Neighbour((0,), 10, 30),
@@ -310,7 +293,7 @@ NEIGHBOURS = {
     "on all cores, half of the time, for 0.5 s": Neighbour((0, 1), 0.5, 0.5),
 }
 BESIDE = [
-    Case(name, proportional(0.03), **THREE_LAUNCHES | {"neighbour": neighbour})
+    Case(name, proportional(0.03), rounds=12, launches=3, between=0.02, neighbour=neighbour)
     for name, neighbour in NEIGHBOURS.items()
 ]
 
@@ -318,7 +301,7 @@ BESIDE = [
 def launch(case: Case, rng: Rng) -> np.ndarray:
     """Return the times of both arms in the rounds of a launch that count, (n, 2)."""
     times = case.noise(rng, case.rounds if case.neighbour is None else _LONGEST * case.rounds)
-    away = rng.normal() if math.isinf(case.degrees) else _student(rng, case.degrees)
+    away = rng.normal()
     if case.neighbour:
         times, disturbances = beside(case.neighbour, times, rng)
         times = times[_counting(disturbances, case)]
@@ -356,11 +339,6 @@ def measured(case: Case, rng: Rng) -> list[np.ndarray]:
     return launches
 
 
-def _student(rng: Rng, degrees: float) -> float:
-    """Draw from Student's t with the variance 1."""
-    return float(rng.standard_t(degrees)) / math.sqrt(degrees / (degrees - 2))
-
-
 def simulate(case: Case, curves: int, rng: Rng) -> Row:
     """Return how often the intervals of one case hold the truth, and how wide they are."""
     predicted, held, widths, rounds, values = 0, [], [], [], []
@@ -385,13 +363,6 @@ def simulate(case: Case, curves: int, rng: Rng) -> Row:
         "rounds, median": f"{np.median(rounds):.0f}",
         "off, median": f"{100 * (np.median(values) - 1):+.1f} %",
     }
-
-
-def simulate_beside(case: Case, curves: int, rng: Rng) -> Row:
-    """Return `simulate` of a case with a neighbour, and by how much the median launch is off if all rounds count."""
-    all_rounds = replace(case, precision=None)
-    off = np.median([ratio([launch(all_rounds, rng)]).value for _ in range(curves)]) - 1
-    return simulate(case, curves, rng) | {"off with all rounds": f"{100 * off:+.1f} %"}
 
 
 def simulate_days(between: float, correlation: float, days: int, curves: int, rng: Rng) -> Row:
@@ -421,12 +392,8 @@ def simulate_days(between: float, correlation: float, days: int, curves: int, rn
 def main() -> None:
     curves = options("coverage", __doc__, curves=(2000, "simulated for each line")).parse_args().curves
     rng = np.random.default_rng(0)
-    rows = merged((simulate(case, curves, rng) for case in CASES), by=["noise"])
-    show({name: text for name, text in row.items() if name != "off, median"} for row in rows)
-    print()
-    beside_rows = [simulate_beside(case, curves, rng) for case in BESIDE]
-    show({"neighbour" if name == "noise" else name: text for name, text in row.items()} for row in beside_rows)
-    print()
+    show(merged((simulate(case, curves, rng) for case in CASES), by=["noise"]), end="\n\n")
+    show((simulate(case, curves, rng) for case in BESIDE), end="\n\n")
     cases = itertools.product((0.0, 0.01, 0.03), (0.0, 0.5), (3, 6))
     show(
         merged((simulate_days(*case, curves, rng) for case in cases), by=["days differ by", "correlation within a day"])

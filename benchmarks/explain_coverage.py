@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +23,7 @@ import pandas as pd
 
 from analysis import explain
 from analysis.thresholds import limit
-from benchmarks.common import Rng, Row, options, show
-from common import affinity
+from benchmarks.common import Rng, Row, in_parallel, options, show
 
 FIXED_S, BATCH, IMAGE_S = 12.0, 64, 1 / 170
 Values = np.ndarray
@@ -158,8 +156,7 @@ def _cells(results: dict[str, list[dict[str, float]]]) -> Iterator[tuple[str, st
 
 def main() -> None:
     curves = options("explain_coverage", __doc__, curves=(100, "of each line")).parse_args().curves
-    with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:
-        show(pool.map(line, range(len(LINES)), [curves] * len(LINES)))
+    show(in_parallel(line, range(len(LINES)), [curves] * len(LINES)))
     print(f"\nnominal 95 %; {curves} curves a line")
 
 

@@ -10,7 +10,6 @@ the true ratio. docs/validation.md has the results.
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +18,7 @@ from analysis.compare.launch_values import within
 from analysis.stats.student import ratio_of_geometric_means
 from analysis.stats.verdict import RatioVerdict, judge_all, ratio_verdict
 from analysis.thresholds import limit
-from benchmarks.common import Rng, Row, merged, options, show
-from common import affinity
+from benchmarks.common import Rng, Row, in_parallel, merged, options, show
 
 RATES, VALUES = 6, 18  # values of a study: the first ones are rates, the others times
 
@@ -89,8 +87,7 @@ TRUTHS = (
 def main() -> None:
     """Print the table; studies that differ in the number of launches alone share a row."""
     studies = options("history_power", __doc__, studies=(2000, "studies a line")).parse_args().studies
-    with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:
-        lines = [*pool.map(line, TRUTHS, [studies] * len(TRUTHS))]
+    lines = [*in_parallel(line, TRUTHS, [studies] * len(TRUTHS))]
     show(merged(lines, by=[*lines[0]][:5]))
 
 

@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import psutil
 import pytest
 
 from benchmarks import common, disturbed
@@ -23,19 +22,6 @@ def test_rounds_that_count_are_compared_with_those_without_the_loop():
     # Nothing can lie within the interval of rounds that drift, which have none.
     rising = make_rounds([(1.0, 2 / ratio, 2 / 1.9) for ratio in sorted(QUIET)])
     assert next(disturbed.compare(rising, set()))["within"] == "no interval"
-
-
-@pytest.mark.slow
-def test_the_loop_runs_on_its_core_until_it_is_ended():
-    with disturbed.busy_loop(0) as loop:
-        process = psutil.Process(loop.pid)
-        while process.cpu_affinity() != [0]:
-            assert loop.poll() is None
-    assert not process.is_running()
-
-
-def test_without_a_round_there_is_no_number(tmp_path):
-    assert disturbed.finished(tmp_path) is None
 
 
 @pytest.mark.slow

@@ -11,6 +11,6 @@ from record import schema as record
 def test_a_record_is_made_of_the_parts_and_the_analysis_trusts_it(tmp_path, capsys, computes):
     thousand_record.profile_record(tmp_path, thousand_record.example(8, 30, computes))
     run = record.load(record.find(tmp_path)[0])
-    assert (len(run.ranks), len(run.ranks[7].step_times_s), run.ranks[7].node) == (8, 30, 1)
+    assert (len(run.ranks), len(run.ranks[7].step_times_s), run.ranks[7].host) == (8, 30, "node0007")
     assert len(run.ranks[7].compute_times_s) == (30 if computes else 0)
     assert "its figures drawn: " in capsys.readouterr().out
