@@ -40,6 +40,7 @@ def test_others_take_what_the_kernel_counts_while_the_rank_wants_to_run(core_use
         ([None] * 3, (0, 1, 2)),  # nothing is counted: all rounds count
         ([None, 0.3, 0.3], (0, 1)),  # fewer than half, and than three, are quiet: the least disturbed half
         ([0.1, 0.4, 0.2, 0.3], (0, 2)),  # never quiet
+        ([None, 0.05, 0.06, 0.07, 0.3], (0, 1, 2)),
         ([0.3], (0,)),
         ([0.0] * 3 + [0.3] * 17, (0, 1, 2)),  # seldom quiet
         ([], ()),
