@@ -21,33 +21,31 @@ from record.rounds import windows_by_turn
 from record.schema import RunRecord
 
 StepTimes = NDArray[np.float64]
+BOUNDS = (COMPUTE, LINK)
 ENERGY_LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}
 ENERGY_LABELS |= {PER_EPOCH[name]: label.replace("image", "epoch") for name, label in ENERGY_LABELS.items()}
 
 
-def point_bounds(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
+def point_bounds(rows: pd.DataFrame) -> dict[str, float]:
     """Return the roofline bounds of one point [images/s], by quantity: the largest of its launches.
 
-    runs: the runs of the point, as from `speedups.rates`.
+    rows: of the point, as from `speedups.rows_of_point`.
     """
-    rows = speedups.rows_of_point(local, runs)
-    values = {name: rows.loc[rows["quantity"].eq(name), "value"] for name in (COMPUTE, LINK)}
-    return {name: float(bounds.max()) for name, bounds in values.items() if len(bounds)}
+    bounds = rows[rows["quantity"].isin(BOUNDS)].groupby("quantity")["value"].max()
+    return {str(name): float(value) for name, value in bounds.items()}
 
 
-def point_energy(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Number]:
+def point_energy(rows: pd.DataFrame) -> dict[str, Number]:
     """Return the joules of an image and of an epoch of one point, by quantity: typical ones, if they are known.
 
-    runs: the runs of the point, as from `speedups.rates`.
+    rows: of the point, as from `speedups.rows_of_point`.
     """
-    rows = speedups.rows_of_point(local, runs)
-    values = {name: joules(rows, runs, name) for name in ENERGY_LABELS if rows["quantity"].eq(name).any()}
-    return {quantity: repeats.typical(launches) for quantity, launches in values.items()}
+    measured = [quantity for quantity in ENERGY_LABELS if quantity in rows["quantity"].array]
+    return {quantity: repeats.typical(joules(rows, quantity)) for quantity in measured}
 
 
-def joules(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> Launches:
-    """Return the joules of an image, or of an epoch, in each round or launch of a point."""
-    rows = speedups.rows_of_point(local, runs)
+def joules(rows: pd.DataFrame, quantity: str) -> Launches:
+    """Return the joules of an image, or of an epoch, in each round or launch of a point, from its rows."""
     return speedups.by_record(rows[rows["quantity"].eq(quantity)], "value")
 
 

@@ -1,6 +1,6 @@
 """The numbers of one experiment, point by point: as a text table and as JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Literal
@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from analysis import labels, speedups
 from analysis.documents import Document, NumberField, about
-from analysis.experiments import allreduce_points, arms, final_values, point_bounds, point_energy
+from analysis.experiments import BOUNDS, ENERGY_LABELS, allreduce_points, arms, final_values, point_bounds, point_energy
 from analysis.experiments.allreduce_points import AllreducePoint
 from analysis.speedups import ScalingPoint
 from analysis.stats import Number, repeats, significant, unknown
@@ -113,16 +113,19 @@ def points(local: pd.DataFrame) -> list[SummarizedPoint]:
     """Return the points of one experiment, by model and series."""
     rates = {by: speedups.rates(local, by) for by in speedups.BY}
     among, result = _without_own_controls(rates["throughput"]), []
+    hardware = local[local["quantity"].isin((*BOUNDS, *ENERGY_LABELS))]
+    finals = {quantity: final_values(local, quantity) for quantity in _FINAL if quantity in local["quantity"].array}
     ratios = arms.ratios(local) if arms.compared(local) else ()
     over_base = {(ratio.series, ratio.ranks): ratio.number for ratio in ratios}
     for (_, name), series in among.groupby(["model", "series"], sort=False):
         curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
         for _, at in series.groupby([*_POINT, "axis_value"], dropna=False):
             numbers = {"images_per_s": speedups.rate_of(at)}
-            numbers |= dict(_speedups(at, curves)) | dict(_final_numbers(at, local))
+            numbers |= dict(_speedups(at, curves)) | dict(_final_numbers(at, finals))
             size = (name, int(at["ranks"].iloc[0]))
             numbers |= {_OVER_BASE: over_base[size]} if size in over_base else {}
-            numbers |= dict(_bounds(at, local, numbers["images_per_s"])) | point_energy(local, at)
+            point_rows = speedups.rows_of_point(hardware, at)
+            numbers |= dict(_bounds(at, point_rows, numbers["images_per_s"])) | point_energy(point_rows)
             excluded = ("arm",) if at["kind"].eq("control").all() else ()
             result.append(SummarizedPoint(at, " ".join(labels.distinctions(at, among, *excluded)), numbers))
     return result
@@ -157,17 +160,17 @@ def _speedups(at: pd.DataFrame, curves: dict[str, list[ScalingPoint]]) -> Iterat
                 yield f"{name}_{by.replace(' ', '_')}", replace(number, n=point.n)
 
 
-def _bounds(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tuple[str, Number]]:
+def _bounds(at: pd.DataFrame, rows: pd.DataFrame, rate: Number) -> Iterator[tuple[str, Number]]:
     """Yield the bounds of a point, and the share of each that its throughput reaches; a bound counts as exact."""
-    for quantity, bound in point_bounds(local, at).items():
+    for quantity, bound in point_bounds(rows).items():
         yield quantity, unknown(bound, int(at["record"].nunique()))
         yield quantity.replace("_images_per_s", "_fraction"), rate.over(bound)
 
 
-def _final_numbers(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Number]]:
-    """Yield the quantities after the last epoch, for a point that was trained over epochs."""
-    for quantity in _FINAL:
-        final = at["record"].map(final_values(local, quantity)).dropna()
+def _final_numbers(at: pd.DataFrame, finals: Mapping[str, pd.Series]) -> Iterator[tuple[str, Number]]:
+    """Yield the quantities after the last epoch, for a point that was trained over epochs; finals: by record."""
+    for quantity, values in finals.items():
+        final = at["record"].map(values).dropna()
         if len(final):
             yield quantity, repeats.arithmetic_mean(singles(final.tolist()))
 
@@ -218,22 +221,21 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
     """
     if local["quantity"].eq("allreduce_s").any():
         return allreduce_points.rows(local)
-    among = speedups.rates(local)
-    table = pd.DataFrame([_row(point, among) for point in points(local)]).astype(object).fillna("")
+    table = pd.DataFrame([_row(point, local) for point in points(local)]).astype(object).fillna("")
     columns = [column for column in table if not table[column].isin([""]).all()]
     return table[sorted(columns, key=lambda column: column == "note")]
 
 
-def _row(point: SummarizedPoint, among: pd.DataFrame) -> dict[str, object]:
-    """Return the row of a point; `among`: the runs of the experiment."""
+def _row(point: SummarizedPoint, local: pd.DataFrame) -> dict[str, object]:
+    """Return the row of a point of an experiment."""
     first, numbers = point.first, point.numbers
     row: dict[str, object] = {"model": labels.name(first["model"]), "series": point.series}
     row |= {header: first[column] for column, header in _POINT.items()}
     if first["kind"] == "control":
         row["nodes"] = f"{first['nodes']}, control"
-    limited = among["link_mbit_per_s"].notna().any()
+    limited = local["link_mbit_per_s"].notna().any()
     row[_POINT["link_mbit_per_s"]] = _number(first["link_mbit_per_s"], "no limit") if limited else ""
-    for axis in among["axis"].unique():
+    for axis in local["axis"].unique():
         if axis and axis not in _AXES_WITH_COLUMN:
             row[axis.replace(".", ".\n")] = _number(first["axis_value"], "none") if first["axis"] == axis else ""
     row |= {"rounds": point.rounds or "", "launches": point.launches}

@@ -102,7 +102,7 @@ def _side_by_side(points: FigureData) -> Figure:
         rate = speedups.rate_of(rows)
         face = "white" if rows["cores_shared"].any() else plots.colour(model)
         _row(axes, y, rows["rate"].tolist(), rate, model, face)
-        plots.mark_bounds(axes, point_bounds(points.local, rows), y)
+        plots.mark_bounds(axes, point_bounds(speedups.rows_of_point(points.local, rows)), y)
         ticks.append("\n".join([f"{labels.name(model)}, n={rate.n}", *labels.distinctions(rows, runs)]))
     _row_axis(axes, ticks)
     axes.set_xlim(0)
@@ -146,7 +146,7 @@ def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> lis
     """Return a line for each series that has the quantity; runs: of all points, with their position `x`."""
     lines = []
     for _, rows in runs.groupby(["model", "series"], sort=False):
-        joules_at = {float(str(x)): joules(local, at, quantity) for x, at in rows.groupby("x")}
+        joules_at = {float(str(x)): joules(speedups.rows_of_point(local, at), quantity) for x, at in rows.groupby("x")}
         launches = {x: values for x, values in joules_at.items() if values}
         if not launches:
             continue
@@ -165,7 +165,7 @@ def _energy_side_by_side(points: FigureData) -> Figure:
     fig, panels = plots.canvas(1, len(quantities), height_mm=34 + 9 * len(at_points), sharey=True)
     for axes, quantity in zip(panels, quantities, strict=True):
         for y, at in enumerate(at_points):
-            if values := joules(points.local, at, quantity):  # else its energy is not known
+            if values := joules(speedups.rows_of_point(points.local, at), quantity):  # else its energy is not known
                 dots = [value for launch in values for value in launch]
                 _row(axes, y, dots, repeats.typical(values), at["model"].iloc[0])
         axes.set_xlim(0, 1.05 * axes.get_xlim()[1])

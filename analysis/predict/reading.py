@@ -21,6 +21,11 @@ from record import recorded_config
 _ERRORS_BETWEEN_ENDS = 1.96 * 2  # standard errors between the ends of a 95 % interval
 _SERVER = "parameter_server"
 _UPDATE = r"variable update: ([^;]+)"
+# The columns of the points of a user's or of published curves. detail: of the setting; run: the name without a model.
+_POINT_COLUMNS = [
+    *("model", "gpu", "machine", "dataset", "detail", "run", "source", "unit"),
+    *("ranks", "batch_per_rank", "ranks_per_node", "images_per_s", "spread"),
+]
 _BY_SERVER = Obstacle("variables are updated by a parameter server, whose curve bends beyond the points")
 
 
@@ -80,27 +85,33 @@ def _curves(points: pd.DataFrame, *also: str) -> list[Curve]:
     """Return the curves of points that have two numbers of ranks or more; repeats are averaged.
 
     Curves differ in model, gpu, machine, dataset, `detail` or `also`, and in their batch per rank unless they keep the
-    global one. Other columns: ranks, batch_per_rank, ranks_per_node, images_per_s, spread (NaN: not known), unit,
-    source, run (the name where there is no model).
+    global one. Columns: _POINT_COLUMNS; spread is NaN where it is not known.
     """
     points = points.assign(global_batch=points["batch_per_rank"] * points["ranks"])
     numbers = curve_numbers(points, ["model", "gpu", "machine", "dataset", "detail", *also])
-    return [_averaged(rows) for _, rows in points.groupby(numbers) if rows["ranks"].nunique() > 1]
+    averaged = _averaged(points[_POINT_COLUMNS].assign(curve=numbers))
+    return [_named(rows) for _, rows in averaged.groupby("curve") if rows["ranks"].nunique() > 1]
 
 
-def _averaged(points: pd.DataFrame) -> Curve:
-    """Return the points of one curve; only a size without repeats has a spread."""
-    first, size = points.iloc[0], points.groupby(["ranks", "batch_per_rank"], dropna=False)
+def _averaged(points: pd.DataFrame) -> pd.DataFrame:
+    """Return one point of each curve and size; only a size without repeats has a spread."""
+    key = ["curve", "ranks", "batch_per_rank"]
+    size, per_node = points.groupby(key, dropna=False), points.groupby("curve")["ranks_per_node"].transform("max")
     spread = points["spread"].where(size["ranks"].transform("size").eq(1))
-    points = points.assign(images_per_s=size["images_per_s"].transform("mean"), spread=spread)
-    batch = points["batch_per_rank"].dropna().unique()
+    rates = size["images_per_s"].transform("mean")
+    return points.assign(images_per_s=rates, spread=spread, ranks_per_node=per_node).drop_duplicates(key)
+
+
+def _named(points: pd.DataFrame) -> Curve:
+    """Return the curve of these points, named by what they share."""
+    first, batch = points.iloc[0], points["batch_per_rank"].dropna().unique()
     label = f"batch {batch[0]:g}" if len(batch) == 1 else ""
     return _curve(
-        points.drop_duplicates(["ranks", "batch_per_rank"]),
+        points,
         model=str(first["model"] or first["run"]),
         name=", ".join(filter(None, (first["gpu"], first["machine"], first["dataset"], label, first["detail"]))),
         source=first["source"],
-        ranks_per_node=float(points["ranks_per_node"].max()),
+        ranks_per_node=float(first["ranks_per_node"]),
         obstacles=(_BY_SERVER,) if first["detail"].startswith(_SERVER) else (),
         unit=first["unit"],
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -17,7 +17,8 @@ from analysis import TableError
 from common.grouping import grouped
 from common.terminal import counted
 
-DTYPES: dict[str, Any] = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
+_DTYPE_NAMES = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
+DTYPES = {kind: pd.api.types.pandas_dtype(name) for kind, name in _DTYPE_NAMES.items()}  # looked up once
 _FLAGS = {True: True, False: False, "True": True, "False": False}
 
 

@@ -55,7 +55,7 @@ def local(results):
 
 def test_a_point_has_its_own_limits_and_reaches_shares_of_them(local):
     runs = speedups.rates(local)
-    result = point_bounds(local, runs[runs["nodes"].eq(2)])
+    result = point_bounds(speedups.rows_of_point(local, runs[runs["nodes"].eq(2)]))
     assert result == {COMPUTE: pytest.approx(10), LINK: pytest.approx(160)}
     one, two = summary_points.points(local)
     assert one.numbers["compute_limit_fraction"].value == pytest.approx(0.8)
