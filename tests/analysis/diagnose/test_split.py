@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.diagnose.diagnosis_text import sentences
 from analysis.diagnose.paired_windows import ArmKey, LaunchWindows, PairedWindows
 from analysis.diagnose.split import largest_loss, slowest_rank, splits
 from tests.helpers.diagnosis_curves import CONTROL, ONE_NODE, TWO_NODES, arm, arm_times, curve, noisy, paired_windows
@@ -65,13 +64,10 @@ def test_the_parts_of_a_step_worked_by_hand(arms, parts):
 def test_a_part_that_is_longer_than_the_step_is_no_loss_to_rely_on():
     """The step without allreduce takes 3 s, that with it 1.2 s, one node alone 1 s: slower by 2 s of 1.2 s."""
     arms = {ONE_NODE: arm_times([1.0]), TWO_NODES: arm_times([1.2, 1.2]), CONTROL: arm_times([3.0, 3.0])}
-    measured = curve([PairedWindows(arms)] * 24)
-    [*_, largest] = splits(measured)
+    [*_, largest] = splits(curve([PairedWindows(arms)] * 24))
     assert largest.part("slower").value == pytest.approx(2.0)
     assert (largest.losses, largest.too_long, largest.negative) == (["exchange"], ["slower"], ["exchange"])
-    text = " ".join(sentences(measured, largest, largest_loss(largest), None))
-    assert "no loss is named: slower computing beside others would take longer than the whole step" in text
-    assert "Try first" not in text
+    assert largest_loss(largest).candidates == []
 
 
 def test_input_is_the_step_that_reads_less_the_same_in_memory():
@@ -100,7 +96,7 @@ def test_the_slowest_rank_is_chosen_launch_by_launch():
 seconds = st.floats(0.01, 10)
 
 
-@given(st.lists(st.lists(seconds, min_size=12, max_size=12), min_size=1, max_size=8))
+@given(st.lists(st.lists(seconds, min_size=12, max_size=12), min_size=1, max_size=3))
 def test_the_parts_add_up_to_the_measured_step_whatever_was_measured(rounds):
     turns = [
         PairedWindows(

@@ -4,7 +4,7 @@ import pytest
 
 from analysis.experiments import arms, summary_points
 from tests.helpers.drawn_figures import draw, lines
-from tests.helpers.run_records import Arm, make_rounds, save
+from tests.helpers.run_records import Arm, Results, make_rounds, save
 from tests.helpers.studies import strategies
 
 
@@ -54,9 +54,10 @@ def test_the_ratio_of_arms_in_rounds_is_that_of_typical_rates(results):
 CYCLE, GRADIENTS, THREADS = "distribution.cycle_time_ms", "distribution.gradients", "threads_per_rank"
 
 
-@pytest.fixture
-def study(results):
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
     """Ten launches of the base, of an arm 1.25 times as fast, one alike, one slower; three of one that was dropped."""
+    results = Results(tmp_path_factory.mktemp("tune"))
     drift = [0.5, 0.6, 0.55, 0.7, 0.5, 0.52, 0.58, 0.49, 0.61, 0.66]
     alike = [s * (1.01 if n % 3 else 0.99) for n, s in enumerate(drift)]
     for arm, times, config in (
