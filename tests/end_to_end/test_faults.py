@@ -88,7 +88,7 @@ def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_mea
     if isinstance(means, str):
         pytest.skip(f"no CPU quotas on this machine: {means}")
     # Both ranks wait at the end of the warm-up.
-    hold = Hold(results / "patch", "train.loop.step.synchronize_devices", after=2, ranks=[0, 1])
+    hold = Hold(results / "patch", "train.loop.devices.synchronize_devices", after=2, ranks=[0, 1])
     overrides = (*LONG, *QUICK, "batch_per_rank=128", "measure.timed_steps=30", "measure.repeats=2")
     launch = (*LAUNCH, "--only=tiny-nodes2", *overrides, f"results={results}")
     child = cluster.popen("n0", *launch, variables=hold.variables)

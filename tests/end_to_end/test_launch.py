@@ -63,7 +63,7 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
     temporary.mkdir()
     command = launch_command(measured, "nodes=2,1", f"measure.timed_steps={STEPS}")
     # Rank 1 stops in a timed step, in which rank 0 waits for it.
-    hold = Hold(measured / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1], changes=SLEEPING)
+    hold = Hold(measured / "patch", "train.loop.devices.synchronize_devices", after=50, ranks=[1], changes=SLEEPING)
     launcher = start(*command, variables=hold.variables | OTHER_JOB)  # as in a shell inside another job
     wait_for(hold.holds)
     status, output = run(*command)
@@ -150,7 +150,7 @@ def test_a_disk_that_fills_up_keeps_what_was_measured(tmp_path: Path):
     )
     if mount.returncode:
         pytest.skip(f"cannot mount a small file system here: {mount.stderr.strip()}")
-    hold = Hold(tmp_path / "patch", "train.loop.step.synchronize_devices", after=3, ranks=[0], changes=SLEEPING)
+    hold = Hold(tmp_path / "patch", "train.loop.devices.synchronize_devices", after=3, ranks=[0], changes=SLEEPING)
     command = launch_command(disk, "nodes=1", "distribution=none", "measure.timed_steps=5")
     try:
         launcher = start(*command, variables=hold.variables)
@@ -170,7 +170,7 @@ def test_a_disk_that_fills_up_keeps_what_was_measured(tmp_path: Path):
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_a_rank_that_is_moved_while_it_measures_makes_its_point_invalid(tmp_path: Path):
-    hold = Hold(tmp_path / "patch", "train.loop.step.synchronize_devices", after=3, ranks=[0], changes=SLEEPING)
+    hold = Hold(tmp_path / "patch", "train.loop.devices.synchronize_devices", after=3, ranks=[0], changes=SLEEPING)
     results = tmp_path / "results"
     launcher = start(*launch_command(results, "nodes=1", "distribution=none"), variables=hold.variables)
     wait_for(hold.holds)

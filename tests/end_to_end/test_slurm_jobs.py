@@ -47,7 +47,7 @@ def generations(results: Path) -> dict:
 
 def test_a_crash_a_time_limit_and_scancel_keep_what_was_measured(cluster, results):
     # Rank 1 stops in the timed steps, where rank 0 waits for it.
-    hold = Hold(results / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1], changes=SLEEPING)
+    hold = Hold(results / "patch", "train.loop.devices.synchronize_devices", after=50, ranks=[1], changes=SLEEPING)
     results = results / 'it\'s [é] (1): 100% "$HOME", `id`;#'
     submit(cluster, results, hold)
     wait_for(hold.holds)

@@ -62,7 +62,7 @@ def patch_ranks(folder: Path, changes: Mapping[str, str]) -> dict[str, str]:
 
     Args:
         folder: gets the file that replaces them; ranks on all hosts must see it.
-        changes: for each function, such as train.loop.step.synchronize_devices, lines that define `changed(function)`,
+        changes: for each function, such as train.loop.epochs.record_progress, lines that define `changed(function)`,
             which returns the replacement. os and time are imported.
     """
     parts = {}

@@ -17,8 +17,9 @@ from common.terminal import counted
 from train.datasets import DATASETS
 from train.distribution.parameter_servers import ParameterServers
 from train.loop import roofline
+from train.loop.devices import synchronize_devices
 from train.loop.learner import Learner
-from train.loop.step import TrainStep, synchronize_devices
+from train.loop.step import TrainStep
 from train.loop.timed_steps import Batches, Steps, TimedSteps, finite, run_steps, time_phases
 from train.loop.training import make_model
 from train.rank import counters

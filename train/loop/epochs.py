@@ -5,25 +5,30 @@ A checkpoint has everything that training needs to resume after an epoch. It is 
 when the run is complete. Rank 0 writes and reads it; the others get its content by broadcast.
 """
 
+from __future__ import annotations
+
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import msgspec
 import numpy as np
-import tensorflow as tf
 
 from record import run_files as files
 from record.schema import CoreUse, Epoch
 from train.loop import NotFinite
-from train.loop.learner import Learner
 from train.loop.timed_steps import finite_losses, require_finite, run_steps, time_window
 from train.predictions import Predictions
 from train.rank import counters, environment
 from train.task import Context
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from train.loop.learner import Learner
 
 _MAX_CHECKPOINTS = 2
 _HEAD = "head"

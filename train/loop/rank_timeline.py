@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
-
 from record import protocol
 from record.schema import RankTimeline, StepAt, StepPhase
 from train.loop.timed_steps import Steps
@@ -69,7 +67,8 @@ def _steps(phase: StepPhase, steps: Steps, on_cpu: bool) -> Iterator[StepAt]:
 
 def profile(run: Callable[[int], Steps], path: Path) -> Steps:
     """Make some steps with TensorFlow's profiler, and leave the operations that each thread ran in them at `path`."""
-    from tensorflow.tsl.profiler.protobuf import xplane_pb2  # loaded here alone: it belongs to the profiler
+    import tensorflow as tf
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     with tempfile.TemporaryDirectory() as folder:
         tf.profiler.experimental.start(folder)

@@ -5,21 +5,27 @@ each number of ranks that a launch measures; later launches of a curve on the sa
 operations of a step are counted from the layers of the model, forward and backward.
 """
 
+from __future__ import annotations
+
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
-
-import tensorflow as tf
-import tf_keras
+from typing import TYPE_CHECKING
 
 from record.schema import MatrixProduct, Operations
 from train.allreduce import links
 from train.distribution import Distribution
-from train.loop.learner import Learner
-from train.loop.step import synchronize_devices
+from train.loop.devices import synchronize_devices
 from train.task import Context
 
-_DTYPES = {"fp32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}
+if TYPE_CHECKING:
+    import tensorflow as tf
+    import tf_keras
+
+    from train.loop.learner import Learner
+
+_DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 _SMALLEST, _LARGEST = 1024, 8192  # rows: three of the largest take 0.8 GB in fp32
 _LONG_ENOUGH_S = 0.02  # of one product, compared with the overhead of starting it
 _BURSTS = 3  # of products, of which the fastest counts
@@ -36,10 +42,9 @@ def measure(context: Context, ranks: Distribution, arm: int | None = None, brief
     config = context.config
     burst_s = _QUOTA_BURST_S if config.emulated else BURST_S
     ranks.barrier()
-    try:
-        product = multiply(config.precision, burst_s, 1 if brief else _BURSTS)
+    if product := multiply(config.precision, burst_s, 1 if brief else _BURSTS):
         context.part.add(matrix_products=[replace(product, arm=arm)])
-    except tf.errors.ResourceExhaustedError:
+    else:
         _note(context, "the compute limit is not known: there is not enough memory to multiply matrices")
     if not brief and ranks.size > 1 and config.device == "cpu" and config.distribution.controller == "gloo":
         received, problems = links.ring(ranks, STREAM_S, context.key)
@@ -66,25 +71,32 @@ def record_work(context: Context, learner: Learner) -> None:
     context.part.add(work=Operations(count, sum(sizes)))
 
 
-def multiply(precision: str, burst_s: float, bursts: int = _BURSTS) -> MatrixProduct:
-    """Multiply two square matrices, of a size at which that takes long enough, timed in bursts of `burst_s`."""
+def multiply(precision: str, burst_s: float, bursts: int) -> MatrixProduct | None:
+    """Multiply two square matrices, of a size at which that takes long enough, timed in bursts of `burst_s`.
+
+    Return None if there is not enough memory.
+    """
+    import tensorflow as tf
 
     @tf.function(autograph=False)  # which would leave a file in the temporary folder
     def product(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
         return tf.matmul(a, b)
 
-    rows = _SMALLEST
-    while True:
-        a, b = (tf.cast(tf.random.stateless_normal((rows, rows), (rows, n)), _DTYPES[precision]) for n in (0, 1))
-        _time(product, a, b, 1)  # traced
-        one_s = min(_time(product, a, b, 1) for _ in range(2))
-        if rows >= _LARGEST or one_s >= _LONG_ENOUGH_S:
-            count = max(1, round(burst_s / one_s))
-            return MatrixProduct(rows, [_time(product, a, b, count) / count for _ in range(bursts)])
-        rows *= 2
+    try:
+        rows = _SMALLEST
+        while True:
+            a, b = (tf.cast(tf.random.stateless_normal((rows, rows), (rows, n)), _DTYPES[precision]) for n in (0, 1))
+            _time(product, a, b, 1)  # traced
+            one_s = min(_time(product, a, b, 1) for _ in range(2))
+            if rows >= _LARGEST or one_s >= _LONG_ENOUGH_S:
+                count = max(1, round(burst_s / one_s))
+                return MatrixProduct(rows, [_time(product, a, b, count) / count for _ in range(bursts)])
+            rows *= 2
+    except tf.errors.ResourceExhaustedError:
+        return None
 
 
-def _time(product: tf.types.experimental.PolymorphicFunction, a: tf.Tensor, b: tf.Tensor, count: int) -> float:
+def _time(product: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], a: tf.Tensor, b: tf.Tensor, count: int) -> float:
     begin = time.perf_counter()
     for _ in range(count):
         product(a, b)
@@ -110,6 +122,9 @@ def operations_per_image(model: tf_keras.Model) -> int:
 
 def _operations(model: tf_keras.Model, trained_below: bool) -> int:
     """Return the operations of `operations_per_image`; trained_below: whether something before the model is trained."""
+    import tensorflow as tf
+    import tf_keras
+
     trained: dict[int, bool] = {}  # whether a layer, or something below it, is trained
     total = 0
     for layer in model.layers:  # in the order in which they compute
@@ -128,8 +143,10 @@ def products(layer: tf_keras.layers.Layer) -> int:
 
     Raises NotCounted.
     """
+    from tf_keras import layers
+
     # Not isinstance: a transposed convolution is one of Keras' convolutions.
-    layers, kind = tf_keras.layers, type(layer)
+    kind = type(layer)
     if kind is layers.SeparableConv2D:
         weights = layer.depthwise_kernel.shape.num_elements() + layer.pointwise_kernel.shape.num_elements()
         return math.prod(_output_size(layer)) * weights

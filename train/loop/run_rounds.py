@@ -1,7 +1,7 @@
 """Rounds: all points of a curve in one launch. A round runs every arm once, in a new random order, between barriers.
 
 An arm is one of the points: the first ranks of the job, or of one of its rank groups, with allreduce or without.
-`train.loop.windows` has the arms on a rank, and runs their windows. Nothing here needs TensorFlow.
+`train.loop.arms` makes the arms on a rank, and `train.loop.windows` runs their windows. Nothing here needs TensorFlow.
 
 With measure.split a round also measures the parts of a step: the exchange of each point's gradients by itself, and, if
 images are read from files, each point with one batch in memory.
@@ -12,7 +12,6 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from record import intervals, rounds
 from record.disturbance import largest, select, window_disturbance
@@ -20,13 +19,11 @@ from record.protocol import EarlierLaunch
 from train.config.checks import check
 from train.config.run_config import RunConfig
 from train.loop import ArmSet, Length, NotFinite
+from train.loop.windows import WindowRunner
 from train.rank import placement
 from train.task import Context
 from train.transport.rendezvous import IMPORT_WITHIN_S
 from train.transport.tcp_group import AllRanks, TcpGroup, time_limit
-
-if TYPE_CHECKING:  # it imports TensorFlow
-    from train.loop.windows import WindowRunner
 
 _MIN_STEPS = 2  # of a window, unless steps are long
 _LONG_S = 1.0  # of a step: a window of one is enough
@@ -59,7 +56,7 @@ class _Report:
     elapsed_s: float  # now
 
 
-def measure_rounds(context: Context, runner: "WindowRunner") -> None:
+def measure_rounds(context: Context, runner: WindowRunner) -> None:
     """Measure all arms, round after round, until the time of the launch is over.
 
     Records the windows of each round at its end. The ranks of a group end with the weights of a step that all of them
@@ -109,7 +106,7 @@ def _earlier_launch(context: Context) -> EarlierLaunch | None:
     return earlier if context.all_ranks.gather(alike, bool)[0] else None
 
 
-def _earlier_times(context: Context, runner: "WindowRunner", earlier: EarlierLaunch) -> dict[ArmSet, float]:
+def _earlier_times(context: Context, runner: WindowRunner, earlier: EarlierLaunch) -> dict[ArmSet, float]:
     """Return the times of a step of the arms in an earlier launch; a step that has not run yet is traced."""
     times_s = {}
     for arms in _arm_sets(context.config):
@@ -119,7 +116,7 @@ def _earlier_times(context: Context, runner: "WindowRunner", earlier: EarlierLau
     return times_s
 
 
-def _measure_rooflines(context: Context, runner: "WindowRunner", brief: bool = False) -> None:
+def _measure_rooflines(context: Context, runner: WindowRunner, brief: bool = False) -> None:
     """Measure the rooflines of the arms, in the first launch on a machine; `brief` again after its rounds.
 
     Arms of the same rank group, number of ranks and rate of links have the same one: it is measured once.
@@ -169,7 +166,7 @@ def _ranks_share_cores(config: RunConfig, seats: Sequence[_Seat]) -> bool:
     return config.emulated or placement.shared_on_a_host(own)
 
 
-def _step_s(runner: "WindowRunner", arms: ArmSet) -> float:
+def _step_s(runner: WindowRunner, arms: ArmSet) -> float:
     """Return the time of a step of these arms, in s.
 
     The first step of a compiled function does not count: it is traced, and allocates memory. The shorter of two other
@@ -179,7 +176,7 @@ def _step_s(runner: "WindowRunner", arms: ArmSet) -> float:
     return step_s if step_s >= _LONG_S else min(step_s, runner.last_step_s(arms, 1))
 
 
-def _affordable(context: Context, runner: "WindowRunner") -> dict[ArmSet, float]:
+def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
     """Return the time of a step of the arms, without arms with batches so large that the budget allows few rounds.
 
     Such an arm is not run at all: its time is estimated from that of the batch before it. The reason is recorded.
@@ -252,7 +249,7 @@ def _is_due(config: RunConfig, arms: ArmSet, number: int) -> bool:
     return every or not control or number % rounds.CONTROL_EVERY == 0
 
 
-def _measure(context: Context, runner: "WindowRunner", steps: Mapping[ArmSet, Length], ranks_share_cores: bool) -> None:
+def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Length], ranks_share_cores: bool) -> None:
     """Measure and record rounds until enough of them count, or the time is over; one at least.
 
     steps: of each window. Raises NotFinite.

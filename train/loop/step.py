@@ -1,6 +1,5 @@
-"""The training step and the evaluation step, without input and output, and waiting for the devices."""
+"""The training step and the evaluation step, without input and output."""
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -219,22 +218,3 @@ def make_evaluation_step(model: tf_keras.Model, distribution: Distribution) -> E
 def _correct(labels: tf.Tensor, logits: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     hits = tf.equal(tf.argmax(logits, axis=-1, output_type=tf.int32), tf.cast(labels, tf.int32))
     return tf.reduce_sum(tf.cast(hits, tf.float32) * weights)
-
-
-def synchronize_devices() -> None:
-    """Return when the devices of this rank have done all their work.
-
-    TensorFlow's own tf.test.experimental.sync_devices also asks those of the other workers of a strategy, and fails.
-    """
-    for device in _local_devices():
-        with tf.device(device):
-            tf.raw_ops.SyncDevice()
-
-
-@functools.cache
-def _local_devices() -> list[str]:
-    """Return the names of this process's devices: those of the task that an operation runs on by itself."""
-    current = tf.DeviceSpec.from_string(tf.identity(0.0).device)
-    devices = [device.name for device in tf.config.list_logical_devices()]
-    specs = {name: tf.DeviceSpec.from_string(name) for name in devices}
-    return [name for name, spec in specs.items() if (spec.job, spec.task) == (current.job, current.task)]

@@ -1,24 +1,31 @@
 """The measurement protocol: first step, warm-up, barrier, timed steps, barrier. Nothing else between the barriers."""
 
+from __future__ import annotations
+
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
-import tensorflow as tf
 
 from record.schema import CoreUse, StepPhase
 from train.datasets import Data
 from train.distribution import Distribution
 from train.loop import NotFinite, roofline
-from train.loop.step import TrainStep, synchronize_devices
+from train.loop.devices import synchronize_devices
 from train.rank import counters
 from train.rank.phases import PhaseClock
 from train.task import Context
 from train.transport.tcp_group import AllRanks
 
-Batches = Iterator[tuple[tf.Tensor, tf.Tensor]]
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from train.loop.step import TrainStep
+
+Batches = Iterator[tuple["tf.Tensor", "tf.Tensor"]]
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,7 @@ class Steps:
     begun_at: list[float]  # seconds since the epoch
     computed_at: list[tf.Tensor]  # when the local gradients were ready, seconds since the epoch
 
-    def __add__(self, later: "Steps") -> "Steps":
+    def __add__(self, later: Steps) -> Steps:
         """Return these steps and later ones."""
         return Steps(*(getattr(self, item.name) + getattr(later, item.name) for item in fields(self)))
 

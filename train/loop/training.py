@@ -6,11 +6,12 @@ from train import distribution
 from train.config.checks import ConfigError
 from train.datasets import DATASETS, Data
 from train.loop import rank_timeline, roofline, step, weights
+from train.loop.arms import window_runner
+from train.loop.devices import synchronize_devices
 from train.loop.epochs import Progress, restore_checkpoint, save_checkpoint, train_epochs
 from train.loop.learner import Learner
 from train.loop.run_rounds import measure_rounds
 from train.loop.timed_steps import endless, run_steps, time_steps
-from train.loop.windows import WindowRunner
 from train.models import build, freeze_below_classifier
 from train.predictions import Predictions
 from train.task import Context
@@ -52,7 +53,7 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
     progress = _restore(context, learner)
     context.clock.enter("broadcast")
     context.distribution.broadcast(learner.variables())
-    step.synchronize_devices()
+    synchronize_devices()
     roofline.record_work(context, learner)
     if context.config.measure.epochs:
         predictions = train_epochs(context, learner, progress, lambda reached: _save(context, learner, reached))
@@ -61,7 +62,7 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
         return predictions
     if context.config.launch.rounds:
         context.clock.enter("first_step")
-        measure_rounds(context, WindowRunner(context, learner))
+        measure_rounds(context, window_runner(context, learner))
     else:
         steps = time_steps(context, learner.train_step, learner.data)
         if context.config.distribution.timeline:

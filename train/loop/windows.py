@@ -1,36 +1,30 @@
-"""The arms of a launch in rounds, on one rank: their steps, batches and exchanges; and the windows in which they run.
+"""The windows of a launch in rounds, on one rank. Nothing here needs TensorFlow.
 
 For a window each rank of an arm restores weights and optimizer state from its own copy. It makes one untimed step,
 unless steps are long, and then the timed steps, between two barriers of all ranks. A window has nothing but steps. Rank
 groups that measure at the same time run each window on the cores of every group, between barriers of the group.
 """
 
-import copy
-import itertools
+from __future__ import annotations
+
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, replace
-
-import tensorflow as tf
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from record.recorded_config import RoundArm
 from record.schema import Window
-from train.config.run_config import RunConfig
-from train.datasets import DATASETS, Data
-from train.distribution import Distribution, Single
+from train.distribution import Distribution
 from train.loop import ArmSet, Length, roofline
-from train.loop.learner import Learner
-from train.loop.step import ExchangeStep, TrainStep, make_exchange_step, make_train_steps, synchronize_devices
-from train.loop.timed_steps import Batches, TimedSteps, endless, run_steps, time_window
+from train.loop.devices import synchronize_devices
+from train.loop.timed_steps import Batches, TimedSteps, run_steps, time_window
 from train.rank import counters, placement
 from train.task import Context
 
-_SETTLE_STEPS = 3  # untimed, until reading ahead has reached its steady state
-_NO_EXCHANGE = 1  # rank: it exchanges nothing
-
-_Shape = tuple[int, int]  # batch of a pass, passes
+if TYPE_CHECKING:
+    from train.loop.step import ExchangeStep, TrainStep
 
 _EXCHANGES = 2  # of one arm in a round
 
@@ -46,122 +40,30 @@ class LocalArm:
     local_step: TrainStep | None  # of the same compiled function, without exchange; None if there is none
 
 
-def local_arms(context: Context, learner: Learner) -> list[LocalArm | None]:
-    """Return the arms on this rank; None for those that it takes no part in."""
-    config, ranks = context.config, context.distribution
-    groups = [
-        ranks.group(arm.ranks, arm.allreduce)
-        if arm.rank_group == placement.rank_group() and ranks.rank < arm.ranks
-        else None
-        for arm in config.launch.rounds
-    ]
-    steps = _steps(config, learner, groups)
-    arms: list[LocalArm | None] = []
-    for arm, group in zip(config.launch.rounds, groups, strict=True):
-        if group is None:
-            arms.append(None)
-            continue
-        step, local_step = steps[_shape(arm), _exchange(config, arm)], steps.get((_shape(arm), _NO_EXCHANGE))
-        batches = _batches(arm, _data(context, learner, arm))
-        arms.append(LocalArm(group, step, batches, _SETTLE_STEPS if arm.reads else 0, local_step))
-    return arms
-
-
-def _steps(
-    config: RunConfig, learner: Learner, groups: Sequence[Distribution | None]
-) -> dict[tuple[_Shape, int], TrainStep]:
-    """Return the steps of the arms on this rank, by their shape and their exchange.
-
-    If gradients are exchanged as one tensor, all steps that compute the same are one compiled function: the exchange
-    begins when all gradients are ready, so the computation before it is the same. Gradients that are exchanged one by
-    one, or in groups, are sent while others are computed: those steps are separate functions.
-    """
-    exchanges: dict[_Shape, dict[int, Distribution]] = {}
-    for arm, group in zip(config.launch.rounds, groups, strict=True):
-        if group:
-            exchanges.setdefault(_shape(arm), {}).setdefault(_exchange(config, arm), group)
-    steps: dict[tuple[_Shape, int], TrainStep] = {}
-    for shape, by_exchange in exchanges.items():
-        if shared := config.distribution.gradients == "flat":
-            by_exchange.setdefault(_NO_EXCHANGE, Single())
-        for at_once in [by_exchange] if shared else [{key: group} for key, group in by_exchange.items()]:
-            smoothing, passes = config.optimizer.label_smoothing, shape[1]
-            compiled = make_train_steps(learner.model, learner.optimizer, list(at_once.values()), smoothing, passes)
-            steps |= {(shape, key): step for key, step in zip(at_once, compiled, strict=True)}
-    return steps
-
-
-def _shape(arm: RoundArm) -> _Shape:
-    """Return the values that determine the computation of an arm: the batch of a pass, and the passes of a step."""
-    return arm.batch_per_rank, arm.backward_passes_per_step
-
-
-def _exchange(config: RunConfig, arm: RoundArm) -> int:
-    """Return a number that is equal for arms whose compiled exchanges are the same.
-
-    If Horovod joins one group after the other, an exchange is among the joined ranks, however many they are: Horovod
-    divides by their number itself when it computes a mean.
-    """
-    if not is_exchanged(arm):
-        return _NO_EXCHANGE
-    return config.ranks if config.launch.join_in_turn else arm.ranks
-
-
 def is_exchanged(arm: RoundArm) -> bool:
     """Return whether the ranks of an arm exchange their gradients."""
     return arm.allreduce and arm.ranks > 1
 
 
-def _data(context: Context, learner: Learner, arm: RoundArm) -> Data:
-    """Return this rank's share of the data of an arm, whose batch may differ from that of the largest point."""
-    config, rank, size = context.config, context.distribution.rank, arm.batch_per_rank
-    passes = arm.backward_passes_per_step
-    if size == config.batch_per_rank:
-        data = copy.copy(learner.data)
-    else:
-        data = DATASETS[config.dataset.name](
-            replace(config, batch_per_rank=size, global_batch=size * passes * config.ranks), rank
-        )
-    data.share_out(rank, arm.ranks)
-    return data
-
-
-def _batches(arm: RoundArm, data: Data) -> Callable[[], AbstractContextManager[Batches]]:
-    """Return a function that returns the batches of a window of an arm."""
-    if arm.reads:
-        epochs = itertools.count()
-        return lambda: closing(endless(data, next(epochs)))  # reading ahead would disturb the windows of others
-    [batch] = itertools.islice(data.training(0), 1)
-    return lambda: nullcontext(itertools.repeat(batch))
-
-
-def local_exchanges(
-    context: Context, learner: Learner, arms: Sequence[LocalArm | None]
-) -> dict[int, ExchangeStep | None]:
-    """Return the exchange of gradients by itself, by the arm's index: once for each number of ranks and rate of links.
-
-    None on ranks that have no part in it. Empty without measure.split.
-    """
-    config_arms = context.config.launch.rounds if context.config.measure.split else ()
-    first: dict[tuple[int, float | None], int] = {}
-    for index, arm in enumerate(config_arms):
-        if is_exchanged(arm):
-            first.setdefault((arm.ranks, arm.link_mbit_per_s), index)
-    local = {index: arms[index] for index in first.values()}
-    return {index: make_exchange_step(learner.model, arm.group) if arm else None for index, arm in local.items()}
-
-
 class WindowRunner:
-    """The arms on this rank (None: it takes no part), and the state that each window starts from."""
+    """The arms on this rank (None: it takes no part), and their windows."""
 
-    def __init__(self, context: Context, learner: Learner) -> None:
-        """Make the steps of the arms; they are traced when they first run."""
+    def __init__(
+        self,
+        context: Context,
+        arms: Sequence[LocalArm | None],
+        restore: Callable[[], None],
+        exchanges: Mapping[int, ExchangeStep | None],
+    ) -> None:
+        """Note the arms.
+
+        restore: sets weights and optimizer state to those that each window starts from.
+        exchanges: of gradients by themselves, by the index of the arm; None if this rank has no part in it.
+        """
         self._context, self.all_ranks, self._config_arms = context, context.all_ranks, context.config.launch.rounds
-        self.arms = local_arms(context, learner)
-        self._restore = restoring(learner.variables())
+        self.arms, self._restore, self.exchanges = arms, restore, exchanges
         self._traced: set[int] = set()  # the steps that have run, by their identity
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
-        self.exchanges = local_exchanges(context, learner, self.arms)
 
     def trace(self) -> None:
         """Trace the step of the first arm's batch on all ranks at once, without exchange: one by one, each would wait.
@@ -286,19 +188,3 @@ class WindowRunner:
         """Wait at the two barriers of a window of other ranks."""
         self.all_ranks.barrier()
         self.all_ranks.barrier()
-
-
-def restoring(variables: Sequence[tf.Variable]) -> Callable[[], None]:
-    """Return a function that sets the variables to the values that they have now.
-
-    The copies are in separate memory: else the first step that changes a variable would copy it. A thousand raw
-    operations take 0.05 s of CPU time; as methods of the variables they take ten times as long, and a function of them
-    takes a second to compile.
-    """
-    pairs = [(variable.handle, tf.identity(variable)) for variable in variables]
-
-    def restore() -> None:
-        for handle, value in pairs:
-            tf.raw_ops.AssignVariableOp(resource=handle, value=tf.raw_ops.DeepCopy(x=value))
-
-    return restore

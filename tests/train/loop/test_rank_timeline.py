@@ -1,38 +1,35 @@
 import socket
 import threading
 import time
-import types
+from types import SimpleNamespace
 
 import pytest
 
-from tests.helpers.lazy import Lazy
+from record.schema import RankTimeline, StepAt
+from tests.helpers.context import make_context
 from tests.helpers.thread_ranks import on_all_ranks
+from train.config.compose import load
+from train.loop import rank_timeline as timeline
+from train.loop.timed_steps import Steps
 from train.transport import connections
 
 KEY = b"k" * 64
 
-pytestmark = pytest.mark.slow
 
-timeline, profiler = Lazy("train.loop.rank_timeline"), Lazy("tensorflow.tsl.profiler.protobuf.xplane_pb2")
-
-
-def space():
-    """The output of TensorFlow's profiler for one thread: steps from 2 ms on, an operation in them and one before."""
-    result = profiler.XSpace()
-    plane = result.planes.add(name="/host:CPU")
-    line = plane.lines.add(id=7, name="worker", timestamp_ns=1_763_900_000_000_000_000)
-    for id, name, offset_ps, duration_ps in (
-        (1, "profiled steps", 2_000_000_000, 500_000_000_000),
-        (2, "Conv2D", 2_000_001_500, 300_000_000),
-        (3, "before", 1_000_000_000, 1_000),
-    ):
-        plane.event_metadata[id].name = name
-        line.events.add(metadata_id=id, offset_ps=offset_ps, duration_ps=duration_ps)
-    return result
+def space(*events):
+    """The output of TensorFlow's profiler for one thread, from the names, begins and durations in ps of its events."""
+    names = {number: SimpleNamespace(name=name, display_name="") for number, (name, *_) in enumerate(events)}
+    line = SimpleNamespace(id=7, name="worker", display_name="", timestamp_ns=1_763_900_000_000_000_000, events=[
+        SimpleNamespace(metadata_id=number, offset_ps=begin_ps, duration_ps=duration_ps)
+        for number, (_, begin_ps, duration_ps) in enumerate(events)
+    ])  # fmt: skip
+    return SimpleNamespace(planes=[SimpleNamespace(lines=[line], event_metadata=names)])
 
 
 def test_operations_are_placed_by_the_begin_of_the_steps_to_the_picosecond():
-    assert timeline.operations(space()) == [
+    steps = ("profiled steps", 2_000_000_000, 500_000_000_000)
+    operations = ("Conv2D", 2_000_001_500, 300_000_000), ("before", 1_000_000_000, 1_000)
+    assert timeline.operations(space(steps, *operations)) == [
         ("worker/7", "Conv2D", 0.0015, 300.0),
         ("worker/7", "before", -1000.0, 0.001),
     ]
@@ -42,9 +39,7 @@ def test_operations_are_placed_by_the_begin_of_the_steps_to_the_picosecond():
 def clock_offsets(monkeypatch):
     """Measure the clock offsets of ranks, which are threads on these hosts with clocks behind by so many seconds."""
     thread = threading.local()
-    monkeypatch.setattr(
-        "train.loop.rank_timeline.time", types.SimpleNamespace(time=lambda: time.time() - thread.behind_s)
-    )
+    monkeypatch.setattr("train.loop.rank_timeline.time", SimpleNamespace(time=lambda: time.time() - thread.behind_s))
     monkeypatch.setattr(socket, "gethostname", lambda: thread.host)
 
     def measure(names: list[str], behind_s: list[float]):
@@ -79,3 +74,21 @@ def test_a_clock_that_cannot_be_read_is_reported_on_every_rank(clock_offsets, mo
     assert (first, second) == (timeline.ClockOffset(0.0, 0.0), None)
     assert problems == same_problems
     assert any("rank 1 on b: no TCP connection" in problem for problem in problems)
+
+
+@pytest.mark.parametrize(("device", "computed_at"), [("cpu", 1001.5), ("gpu", None)])
+def test_a_step_ends_before_the_next_begins_and_a_gpu_does_not_know_when_it_has_computed(
+    monkeypatch, tmp_path, device, computed_at
+):
+    first = Steps([], [], [2.5, 0.5], [1001.0, 1003.0], [1001.5, 1003.25])  # preempted between its two clocks
+    monkeypatch.setattr(timeline, "profile", lambda run, path: run(2))
+    monkeypatch.setattr(timeline, "measure_clock_offset", lambda ranks, key: (None, ["rank 1 on b: refused"]))
+    context = make_context(load([f"device={device}"]), folder=tmp_path)
+    timeline.record(context, {"timed": first}, lambda count: Steps([], [], [1.0], [2000.0], [2000.0]))
+    result = context.part.part.timeline
+    assert result == RankTimeline(context.part.part.began_at, None, None, result.steps)
+    assert [(step.phase, step.begun_at, step.ended_at) for step in result.steps] == [
+        ("timed", 1001.0, 1003.0), ("timed", 1003.0, 1003.5), ("profiled", 2000.0, 2001.0)
+    ]  # fmt: skip
+    assert result.steps[0] == StepAt("timed", 1001.0, computed_at, 1003.0)
+    assert context.part.part.notes == ["how far clocks are apart is not known: rank 1 on b: refused"]

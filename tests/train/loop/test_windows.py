@@ -1,122 +1,153 @@
+"""Windows of arms whose steps compute nothing. Those of test_arms.py compute."""
+
+import itertools
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 
-from record.recorded_config import RankGroup, RoundArm
+from record.recorded_config import RoundArm
 from tests.helpers.configs import with_values
 from tests.helpers.context import FirstOfTwo, make_context
-from tests.helpers.lazy import Lazy
 from train.config.compose import load
 from train.config.measure_config import LaunchPlan
-from train.loop import run_rounds
-from train.models import build
-
-pytestmark = pytest.mark.slow
-
-datasets, reader = Lazy("train.datasets"), Lazy("train.input.reader")
-learners, windows = Lazy("train.loop.learner"), Lazy("train.loop.windows")
+from train.loop import Length, windows
+from train.rank.quota_gate import QuotaGate
 
 
-def arm(ranks: int = 1, name: str = "", **changes) -> RoundArm:
+def arm(ranks: int = 1, **changes) -> RoundArm:
     """An arm of so many nodes with a rank each."""
-    return RoundArm(name, ranks, ranks, **{"batch_per_rank": 2, "allreduce": True, **changes})
+    return RoundArm("", ranks, ranks, **{"batch_per_rank": 2, "allreduce": True, **changes})
 
 
-ONE_NODE, TWO_NODES, CONTROL = arm(1, role="base"), arm(2), arm(2, allreduce=False, role="control")
+class Ranks(FirstOfTwo):
+    """Rank 0 of two, which notes its barriers. `answer`: makes the value of rank 1 from its own."""
+
+    def __init__(self, events, name="", answer=lambda value: value):
+        super().__init__(answer)
+        self._events, self._name = events, name
+
+    def barrier(self):
+        self._events.append(f"barrier{self._name}")
 
 
 @pytest.fixture
-def rooflines(monkeypatch):
-    """Replace the measurement of rooflines, which takes half a second each; return the arms that it gets."""
-    arms = []
-    monkeypatch.setattr("train.loop.roofline.measure", lambda context, among, arm, brief: arms.append((arm, brief)))
-    return arms
+def events(monkeypatch):
+    """What a rank does, in its order. Each reading of the clock is a second later."""
+    events, now = [], itertools.count(1000.0).__next__
+    clock = SimpleNamespace(time=now, perf_counter=now)
+    for module in ("windows", "timed_steps"):
+        monkeypatch.setattr(f"train.loop.{module}.time", clock)
+        monkeypatch.setattr(f"train.loop.{module}.synchronize_devices", lambda: None)
+    monkeypatch.setattr(windows.placement, "move", lambda cores: events.append(f"on {cores}"))
+    monkeypatch.setattr(QuotaGate, "use_link", lambda gate, rate: events.append(f"link {rate}"))
+    monkeypatch.setattr(
+        windows.roofline, "measure", lambda context, group, arm, brief: events.append(("roofline", arm, brief))
+    )
+    return events
 
 
-@pytest.fixture
-def measure(rooflines):
-    """Measure rounds; return the part of rank 0. `end_s`: of the rounds, in ticks of the context's clock."""
+def runner(events, *arms, absent=(), losses=(1.0,), settle=0, exchanges=None, answer=lambda value: value, **settings):
+    """A runner of these arms. absent: those that this rank has no part in. losses: of its steps, in turn."""
+    plan = LaunchPlan(arms, join_in_turn=settings.pop("join_in_turn", False))
+    config = with_values(load(["model=tiny", "nodes=2", *settings.pop("overrides", ())]), {"launch": plan})
+    context = make_context(config, Ranks(events, answer=answer), **settings)
+    values = itertools.cycle(losses)
 
-    def run(*overrides: str, arms=(ONE_NODE, TWO_NODES), groups=(), core_sets=(), end_s=0.001):
-        config = load(["model=tiny", "nodes=2", "batch_per_rank=2", "measure.precision_fraction=0.9", *overrides])
-        plan = LaunchPlan(tuple(arms), tuple(groups), rank_groups_at_once=bool(groups), rounds_end_s=end_s)
-        config = with_values(config, {"launch": plan})
-        context = make_context(config, FirstOfTwo(), core_sets=core_sets)
-        data = datasets.DATASETS[config.dataset.name](config, 0)
-        model = build("tiny", config.model.image_size, config.dataset.channels, config.dataset.classes)
-        learner = learners.Learner(config, context.distribution, data, model)
-        run_rounds.measure_rounds(context, windows.WindowRunner(context, learner))
-        return context.part.part
+    def local_arm(index):
+        def step(images, labels):
+            events.append(f"step {index}")
+            return next(values), 1.0, 0.0
 
-    return run
+        def local_step(images, labels):
+            events.append(f"local step {index}")
+            return 1.0, 1.0, 0.0
 
+        batches = itertools.repeat((None, None))
+        return windows.LocalArm(Ranks(events, f" of {index}"), step, lambda: nullcontext(batches), settle, local_step)
 
-def test_a_window_has_its_steps_and_the_counts_of_its_cores(measure):
-    measurements = measure().windows
-    assert sorted((window.round, window.arm) for window in measurements) == [(0, 0), (0, 1)]
-    for window in measurements:
-        assert 0 < sum(window.step_times_s) <= window.window_s <= window.cores.wall_s
-        assert len(window.compute_times_s) == len(window.step_times_s) >= 2
-        assert window.cores.own_s > 0
+    local = [None if index in absent else local_arm(index) for index in range(len(arms))]
+    return windows.WindowRunner(context, local, lambda: events.append("restore"), exchanges or {})
 
 
-def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(measure, rooflines):
-    # One rank exchanges nothing, nor does the control.
-    [exchange] = measure("measure.split=true", arms=(ONE_NODE, TWO_NODES, CONTROL)).exchanges
-    assert (exchange.round, exchange.arm) == (0, 1)
-    assert len(exchange.step_times_s) == 2
-    assert 0 < sum(exchange.step_times_s) <= exchange.window_s
-    # Of each number of ranks: before the rounds, and briefly after them.
-    assert rooflines == [(0, False), (1, False), (0, True), (1, True)]
+def test_a_window_has_nothing_but_timed_steps_between_its_barriers_from_the_first_weights_on(events):
+    window, finite = runner(events, arm(), arm(2)).run_window((1,), 3, Length(2))
+    assert events == ["restore", "barrier", "step 1", "barrier", "step 1", "step 1", "barrier"]
+    # The clock is read at the begin of the window, three times in each step, and at the end.
+    assert (window.round, window.arm, window.window_s, window.step_times_s) == (3, 1, 7.0, [2.0, 2.0])
+    assert window.compute_times_s == [0.0, 0.0]
+    assert window.cores.own_s >= 0
+    assert finite
 
 
-def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(measure, monkeypatch):
-    begun, ended = [], []
-    training = reader.Reader.training
-
-    def recorded(data, epoch):
-        begun.append(epoch)
-        try:
-            yield from training(data, epoch)
-        finally:
-            ended.append(epoch)
-
-    monkeypatch.setattr(reader.Reader, "training", recorded)
-    overrides = ("dataset=digits", "dataset.training_samples=4000", "nodes=1", "measure.split=true")
-    part = measure(*overrides, arms=[arm(role="base", reads=True), arm(name="in-memory")])
-    assert {(window.round, window.arm) for window in part.windows} == {(0, 0), (0, 1)}
-    assert begun == ended == [0, *range(len(begun) - 1)]  # the first is the one batch that is kept in memory
-    assert len(begun) > 3  # traced, warmed up, one round, the last step
+@pytest.mark.parametrize(("settle", "untimed", "steps"), [(3, 1, 3), (0, 0, 0)])
+def test_reading_ahead_settles_before_a_window(events, settle, untimed, steps):
+    runner(events, arm(), settle=settle).run_window((0,), 0, Length(1, untimed))
+    assert events == ["restore", "barrier", *["step 0"] * steps, "barrier", "step 0", "barrier"]
 
 
-def test_every_window_starts_from_the_same_weights(measure, monkeypatch):
-    begun, ended, restoring = [], [], windows.restoring
-
-    def recording(variables):
-        def values():
-            return [variable.numpy().tolist() for variable in variables]
-
-        def restore_and_record():
-            ended.append(values())
-            restore()
-            begun.append(values())
-
-        begun.append(values())  # before any step
-        restore = restoring(variables)
-        return restore_and_record
-
-    monkeypatch.setattr("train.loop.windows.restoring", recording)
-    measure()
-    # Warm-up, one round, and the step that all make at the end.
-    assert begun[1:] == [begun[0]] * (2 * 2 + 2 + 1)
-    assert ended[-1] != begun[0]
+def test_a_gpu_does_not_know_when_it_has_computed_and_a_loss_that_is_no_number_is_reported(events):
+    window, finite = runner(events, arm(), losses=(1.0, 1.0, float("inf")), overrides=["device=gpu"]).run_window(
+        (0,), 0, Length(2)
+    )
+    assert (window.compute_times_s, finite) == ([], False)
 
 
-def test_rank_groups_at_once_share_a_window_and_measure_once_on_the_cores_of_each(measure, monkeypatch):
-    moved = []
-    monkeypatch.setattr(windows.placement, "move", moved.append)
-    groups = [RankGroup({}, 0, 1), RankGroup({}, 1, 1)]
-    part = measure(arms=[ONE_NODE, arm(rank_group=1)], groups=groups, core_sets=[[0], [1]])
-    [window] = part.windows
-    assert (window.round, window.arm) == (0, 0)  # this process belongs to the first rank group
-    assert moved == [[0], [1]]
-    assert len(window.step_times_s) >= 2 * 2
-    assert sum(window.step_times_s) <= window.window_s
+def test_a_rank_without_part_in_an_arm_waits_at_its_barriers(events):
+    windows_of_others = runner(events, arm(), arm(2), absent=[1], exchanges={1: None})
+    assert windows_of_others.run_window((1,), 0, Length(2)) == (None, True)
+    assert windows_of_others.exchange(1, 0) is None
+    assert events == ["barrier"] * 6
+    windows_of_others.measure_roofline(1, False)
+    assert events == ["barrier"] * 8
+    assert windows_of_others.last_step_s((1,), 2) == 0.0
+
+
+def test_rank_groups_at_once_measure_on_the_cores_of_each_and_wait_for_their_own(events):
+    at_once = runner(events, arm(), arm(rank_group=1), absent=[1], core_sets=[[0], [1]])
+    window, _ = at_once.run_window((0, 1), 0, Length(1))
+    part = ["restore", "barrier", "step 0", "barrier", "barrier of 0", "step 0", "barrier of 0", "barrier"]
+    assert events == ["on [0]", *part, "on [1]", *part]
+    assert (window.arm, window.step_times_s, window.window_s) == (0, [2.0, 2.0], 8.0)
+
+
+def test_an_exchange_is_made_twice_by_itself(events):
+    window = runner(events, arm(2), exchanges={0: lambda: events.append("exchange")}).exchange(0, 4)
+    assert events == ["restore", "barrier", "barrier", "exchange", "exchange", "barrier"]
+    assert (window.round, window.arm, window.step_times_s, window.window_s) == (4, 0, [1.0, 1.0], 5.0)
+
+
+def test_the_time_of_a_step_is_that_of_the_slowest_rank_and_its_step_is_then_traced(events):
+    slower = runner(events, arm(), answer=lambda value: value + 7.0 if isinstance(value, float) else value)
+    assert slower.is_untraced((0,))
+    assert slower.last_step_s((0,), 2) == 2.0 + 7.0
+    assert events == ["restore", "barrier", "step 0", "step 0"]
+    assert not slower.is_untraced((0,))
+    assert runner(events, arm(), answer=lambda value: True if isinstance(value, bool) else value).is_untraced((0,))
+
+
+@pytest.mark.parametrize(
+    ("join_in_turn", "traced"),
+    [
+        (False, ["local step 0"]),  # that of the first arm's batch
+        (True, ["local step 0", "local step 1"]),  # and of an arm without exchange that shares its step with another
+    ],
+)
+def test_all_ranks_trace_at_once_without_exchange(events, join_in_turn, traced):
+    arms = arm(2), arm(batch_per_rank=4), arm(2, batch_per_rank=4), arm(batch_per_rank=8)
+    runner(events, *arms, join_in_turn=join_in_turn).trace()
+    assert events == [*traced, "barrier"]
+
+
+def test_the_links_get_the_rate_of_an_arm_once_they_are_limited(events):
+    rates = runner(events, arm(2), arm(2, link_mbit_per_s=100.0))
+    rates.measure_roofline(1, True)
+    rates.limited = True
+    rates.measure_roofline(1, False)
+    roofline = ["barrier", ("roofline", 1, True), "barrier"]
+    assert events == [*roofline, "link 100.0", "barrier", ("roofline", 1, False), "barrier"]
+    events.clear()
+    same = runner(events, arm(2), arm(2))
+    same.limited = True
+    same.measure_roofline(0, True)
+    assert events == ["barrier", ("roofline", 0, True), "barrier"]  # all have the same rate
