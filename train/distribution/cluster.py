@@ -7,13 +7,16 @@ of all tasks: the record keeps it. Every wait has a time limit, whose error name
 
 import json
 import os
+import select
+import signal
 import socket
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -29,8 +32,11 @@ from train.transport.tcp_group import OnWait, TcpGroup, connect_to_first, time_l
 WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # as TensorFlow names the tasks
 
 START_WITHIN_S = 300.0  # of all ranks: on some hosts their processes may start later than on others
+READY_WITHIN_S = 300  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
 _POLL_S = 0.1
 _PROBES = 64  # tasks that are asked at the same time
+
+Report = Callable[[str], None]  # is called with the reason if this process is ended because another rank hangs
 
 _RENDEZVOUS = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
 
@@ -225,3 +231,38 @@ def connect_group(rank: int, peers: Sequence[Peer], listener: socket.socket, key
     except (OSError, PeerLost) as error:
         missing = f"rank 0 ({peers[0].host})" if rank else "a rank that had answered before"
         raise ConfigError(f"rank {rank} ({peers[rank].host}): {missing} does not answer: {error}") from error
+
+
+@contextmanager
+def time_limited(cluster: Cluster, report: Report) -> Iterator[None]:
+    """Return a context for making a strategy, which ends this process after a limit.
+
+    TensorFlow waits for the other tasks without a limit, in a call during which no Python runs. So a child of this
+    process watches it: after the limit the child reports in its place, and kills it.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(writing)
+        _watch(reading, cluster, report)
+    os.close(reading)
+    try:
+        yield
+    finally:
+        os.close(writing)
+        os.waitpid(child, 0)
+
+
+def _watch(reading: int, cluster: Cluster, report: Report) -> NoReturn:
+    """End the parent of this process, unless the other end of the pipe closes within the limit."""
+    try:
+        if not select.select([reading], [], [], READY_WITHIN_S)[0]:
+            parent, why = os.getppid(), "all others answer"
+            try:
+                check_servers(cluster.peers, {*range(len(cluster.peers))} - {cluster.group.rank})
+            except RankUnresponsive as error:
+                why = str(error)
+            report(f"TensorFlow did not make its strategy within {READY_WITHIN_S} s: {why}")
+            os.kill(parent, signal.SIGKILL)
+    finally:
+        os._exit(0)

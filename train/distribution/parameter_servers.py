@@ -21,8 +21,17 @@ from itertools import pairwise
 import tensorflow as tf
 
 from train.distribution import Result
-from train.distribution.cluster import COORDINATOR, SERVER, WORKER, Cluster, check_servers, while_servers_answer
-from train.distribution.strategies import Report, StrategyRanks, taking_port, time_limited
+from train.distribution.cluster import (
+    COORDINATOR,
+    SERVER,
+    WORKER,
+    Cluster,
+    Report,
+    check_servers,
+    time_limited,
+    while_servers_answer,
+)
+from train.distribution.strategies import StrategyRanks, taking_port
 from train.transport import PeerLost, RankUnresponsive
 
 ASK_EVERY_S = 10.0  # whether all tasks still answer

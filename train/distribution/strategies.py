@@ -1,16 +1,13 @@
 """Ranks joined by TensorFlow's own strategies: MultiWorkerMirroredStrategy and CentralStorageStrategy.
 
-Also the parts that they share with parameter servers (parameter_servers.py): the creation of a strategy, and the values
-that it does not exchange.
+Also the parts that they share with parameter servers (parameter_servers.py): the server's port, and the values that a
+strategy does not exchange.
 """
 
-import os
 import re
-import select
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import numpy as np
 import tensorflow as tf
@@ -18,13 +15,9 @@ import tensorflow as tf
 from train.config.checks import ConfigError
 from train.config.distribution_config import DistributionConfig as Settings
 from train.distribution import Distribution, Function, Result, Single, exchange_flat
-from train.distribution.cluster import WORKER, Cluster, check_servers, while_servers_answer
+from train.distribution.cluster import WORKER, Cluster, Report, time_limited, while_servers_answer
 from train.rank import placement
 from train.transport import PeerLost, RankUnresponsive
-
-READY_WITHIN_S = 300  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
-
-Report = Callable[[str], None]  # is called with the reason if this process is ended because another rank hangs
 
 _SUM, _MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 # The errors of a collective whose peer is gone; each of them also has other causes.
@@ -95,41 +88,6 @@ def taking_port(cluster: Cluster, task: str) -> Iterator[None]:
         raise ConfigError(
             f"rank {rank} ({peer.host}): TensorFlow's server cannot have port {peer.ports[task]}: {error.message}"
         ) from error
-
-
-@contextmanager
-def time_limited(cluster: Cluster, report: Report) -> Iterator[None]:
-    """Return a context for making a strategy, which ends this process after a limit.
-
-    TensorFlow waits for the other tasks without a limit, in a call during which no Python runs. So a child of this
-    process watches it: after the limit the child reports in its place, and kills it.
-    """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(writing)
-        _watch(reading, cluster, report)
-    os.close(reading)
-    try:
-        yield
-    finally:
-        os.close(writing)
-        os.waitpid(child, 0)
-
-
-def _watch(reading: int, cluster: Cluster, report: Report) -> NoReturn:
-    """End the parent of this process, unless the other end of the pipe closes within the limit."""
-    try:
-        if not select.select([reading], [], [], READY_WITHIN_S)[0]:
-            parent, why = os.getppid(), "all others answer"
-            try:
-                check_servers(cluster.peers, {*range(len(cluster.peers))} - {cluster.group.rank})
-            except RankUnresponsive as error:
-                why = str(error)
-            report(f"TensorFlow did not make its strategy within {READY_WITHIN_S} s: {why}")
-            os.kill(parent, signal.SIGKILL)
-    finally:
-        os._exit(0)
 
 
 class MultiWorker(StrategyRanks):

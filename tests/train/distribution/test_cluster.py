@@ -145,17 +145,17 @@ HANGS = """
 import ctypes, socket, sys
 from pathlib import Path
 from train.transport import connections
-from train.distribution import cluster, strategies
+from train.distribution import cluster
 from train.transport.tcp_group import TcpGroup
 from train.distribution.cluster import Peer
 
 stopped = socket.create_server(("127.0.0.1", 0))  # the kernel accepts, and nobody answers
 workers = [Peer(f"n{n}", "127.0.0.1", {"worker": stopped.getsockname()[1]}) for n in range(2)]
 group = cluster.Cluster(workers, TcpGroup(0, 2, []))
-with strategies.time_limited(group, print):
+with cluster.time_limited(group, print):
     pass
-strategies.READY_WITHIN_S, connections.SILENCE_S = 0.5, 0.3
-with strategies.time_limited(group, lambda why: Path(sys.argv[1]).write_text(why)):
+cluster.READY_WITHIN_S, connections.SILENCE_S = 0.5, 0.3
+with cluster.time_limited(group, lambda why: Path(sys.argv[1]).write_text(why)):
     ctypes.PyDLL(None).sleep(60)
 """
 
