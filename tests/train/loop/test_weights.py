@@ -56,36 +56,36 @@ def test_a_file_that_is_missing_damaged_or_of_another_model_is_named(tmp_path):
 
 
 @pytest.fixture
-def published(tmp_path, monkeypatch):
-    """Publish a file of random weights for ResNet50, which the home folder does not have yet; return the model."""
-    from tf_keras.applications import ResNet50
+def resnet(tmp_path, monkeypatch):
+    """The module of a ResNet50 with one block a stage, of four filters, which takes a tenth of the time."""
     from tf_keras.src.applications import resnet
 
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    served = tmp_path / "served"
-    served.mkdir()
-    source = ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
-    name = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
-    source.save_weights(served / name)
-    digest = hashlib.md5((served / name).read_bytes()).hexdigest()
-    monkeypatch.setattr(resnet, "BASE_WEIGHTS_PATH", f"{served.as_uri()}/")
-    monkeypatch.setitem(resnet.WEIGHTS_HASHES, "resnet50", ("unused", digest))
-    return source
+    stack = resnet.stack1
+    monkeypatch.setattr(resnet, "stack1", lambda x, filters, blocks, **named: stack(x, 4, 1, **named))
+    return resnet
+
+
+WEIGHTS_FILE = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
 
 
 @pytest.mark.slow
-def test_published_weights_are_downloaded_for_all_but_the_classifier(published, tmp_path):
-    config = load([*RESNET])
-    other = weights.start(build("resnet50", 32, 3, 3), config, load=False)  # on another rank: nothing is read
-    assert not (tmp_path / "home/.keras").exists()
+def test_published_weights_are_downloaded_for_all_but_the_classifier(resnet, tmp_path, monkeypatch):
+    source, served = resnet.ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3)), tmp_path / WEIGHTS_FILE
+    source.save_weights(served)
+    monkeypatch.setattr(resnet, "BASE_WEIGHTS_PATH", f"{tmp_path.as_uri()}/")
+    monkeypatch.setitem(resnet.WEIGHTS_HASHES, "resnet50", ("unused", hashlib.md5(served.read_bytes()).hexdigest()))
+    config, home = load([*RESNET]), tmp_path / "home/.keras"
     base = build("resnet50", 32, 3, 3)
+    other = weights.start(base, config, load=False)  # on another rank: nothing is read
+    assert not home.exists()
     fresh = base.weights[-2].numpy().copy()
     model = weights.start(base, config, load=True)
     assert len(other.variables) == len(model.variables)
-    assert (tmp_path / "home/.keras/models/resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5").is_file()
-    for ours, theirs in zip(base.weights, published.weights, strict=False):
+    assert (home / "models" / WEIGHTS_FILE).is_file()
+    for ours, theirs in zip(base.weights, source.weights, strict=False):
         np.testing.assert_array_equal(ours, theirs)
-    assert len(base.weights) == len(published.weights) + 2
+    assert len(base.weights) == len(source.weights) + 2
     np.testing.assert_array_equal(base.weights[-2], fresh)
     # ResNet50's authors fed blue, green, red, less the means of ImageNet: 255 - 103.939, - 116.779, - 123.68.
     white_red = np.zeros((1, 32, 32, 3), np.float32)
@@ -96,11 +96,17 @@ def test_published_weights_are_downloaded_for_all_but_the_classifier(published, 
 
 
 @pytest.mark.slow
-def test_without_a_network_the_error_names_the_file_and_its_folder(tmp_path, monkeypatch):
-    from tf_keras.src.applications import resnet
-
-    monkeypatch.setenv("HOME", str(tmp_path))
+def test_without_a_network_the_error_names_the_file_and_its_folder(resnet, tmp_path, monkeypatch):
     monkeypatch.setattr(resnet, "BASE_WEIGHTS_PATH", "http://127.0.0.1:9/")  # nobody listens on the discard port
-    file = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
-    with pytest.raises(ConfigError, match=f"/{file} cannot be downloaded .*put it at {tmp_path}/.keras/models/{file}"):
+    path = tmp_path / "home/.keras/models" / WEIGHTS_FILE
+    with pytest.raises(ConfigError, match=f"/{WEIGHTS_FILE} cannot be downloaded .*put it at {path}"):
+        weights.fetched_weights(load([*RESNET]))
+
+
+@pytest.mark.slow
+def test_a_damaged_download_is_named(resnet, tmp_path, monkeypatch):
+    (tmp_path / WEIGHTS_FILE).write_bytes(b"no HDF5")
+    monkeypatch.setattr(resnet, "BASE_WEIGHTS_PATH", f"{tmp_path.as_uri()}/")
+    monkeypatch.setitem(resnet.WEIGHTS_HASHES, "resnet50", ("unused", "0" * 32))
+    with pytest.raises(ConfigError, match=f"weights=imagenet: .*Remove the damaged file in {tmp_path}/home/.keras/models"):
         weights.fetched_weights(load([*RESNET]))
