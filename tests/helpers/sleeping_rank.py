@@ -150,9 +150,9 @@ def changed(_start_tensorflow: Callable) -> Callable:
         sys.modules["horovod"].tensorflow = hvd
         distribution._join_horovod = lambda config: TcpRanks(_joined(folder, secret, config.ranks))
 
-        from train.loop import step
+        from train.loop import devices, step
 
-        step._local_devices = list
+        devices._local_devices = list
         step.make_train_steps = _sleeping_steps
         step.make_exchange_step = lambda _model, ranks: ranks.barrier
         step.make_optimizer = lambda *_: types.SimpleNamespace(variables=list)

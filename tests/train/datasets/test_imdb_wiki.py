@@ -53,9 +53,8 @@ def faces(tmp_path, write_picture) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_every_portrait_once_with_its_age(faces, ranks, open_dataset, validation_weights, check_each_once):
-    readers = open_dataset("imdb_wiki", faces, f"nodes={ranks}", "batch_per_rank=3")
+def test_every_portrait_once_with_its_age(faces, open_dataset, validation_weights, check_each_once):
+    readers = open_dataset("imdb_wiki", faces, "batch_per_rank=3")
     validation = set(validation_weights(readers))
     assert len(validation) == 5  # of 24: round(4.8)
     check_each_once(readers, {portrait(number) for number in range(24)} - validation, validation)

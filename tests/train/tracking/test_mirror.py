@@ -27,10 +27,14 @@ from tests.helpers.mirrored_records import WANDB, history, items, only, rank, ru
 from train import predictions
 from train.config import compose
 from train.config.identity import values
+from train.config.tracking_config import TrackingConfig
 from train.predictions import Predictions
-from train.tracking import mirror, wandb_runs
+from train.tracking import wandb_runs
 from train.tracking.__main__ import main
 from train.tracking.mirror import Logged, UploadError, Watchers, is_live, mirror_records, upload_runs
+
+# They take from six seconds to half a minute, most of it in W&B.
+ON_CHANGE = pytest.mark.on_change_of("train/tracking/", "record/parts.py", "record/progress.py")
 
 
 def column(messages: list[Any], name: str) -> list[Any]:
@@ -54,7 +58,7 @@ def mirrored(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, Path,
 
 
 @pytest.mark.slow
-def test_run_is_named_and_grouped_after_the_record_and_has_its_configuration(mirrored):
+def test_a_run_has_the_names_the_configuration_the_summary_and_the_file_of_its_record(mirrored):
     record, path, messages = mirrored
     run = only(messages, "run")
     assert (run.project, run.run_group, run.job_type) == ("scaling", "weak_scaling", "resnet50-nodes2")
@@ -65,6 +69,15 @@ def test_run_is_named_and_grouped_after_the_record_and_has_its_configuration(mir
     assert only(messages, "exit").exit_code == 0
     config = items(run.config.update)
     assert {key: value for key, value in config.items() if key != "_wandb"} == record.config
+    final = summary_in(messages)
+    expected = {"images_per_s": 42.5, "status": "complete", "started_at": "2026-11-20T10:00:00+00:00", "job_s": 12.5}
+    expected |= columns("phases_s", start=0.5, timed=0.75)
+    assert {key: final[key] for key in expected} == expected
+    assert "phases_s/import" not in final
+    artifact = only(messages, "artifact")
+    (file,) = artifact.manifest.contents
+    assert (artifact.type, json.loads(artifact.metadata)) == ("run-record", {"sha256": record.sha256})
+    assert (file.path, file.size, Path(file.local_path)) == ("record.json", path.stat().st_size, path)
 
 
 def columns(section: str, **values: float) -> dict[str, float]:
@@ -72,7 +85,7 @@ def columns(section: str, **values: float) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_history_holds_every_timed_step_of_the_slowest_rank_and_every_epoch(mirrored):
+def test_history_holds_every_timed_step_of_the_slowest_rank_and_every_epoch_over_its_axis(mirrored):
     validated = columns("epochs", validation_loss=1.0, validation_accuracy=0.625)
     assert history(mirrored[2]) == [
         columns("timed", step=0, step_time_s=0.375, loss=2.0),
@@ -80,33 +93,11 @@ def test_history_holds_every_timed_step_of_the_slowest_rank_and_every_epoch(mirr
         columns("epochs", epoch=1, steps=2, duration_s=4.0, train_loss=1.75, train_accuracy=0.25),
         columns("epochs", epoch=2, steps=2, duration_s=3.5, train_loss=1.25, train_accuracy=0.5) | validated,
     ]
-
-
-@pytest.mark.slow
-def test_rows_are_drawn_over_their_axis_and_no_axis_over_itself(mirrored):
     metrics = {message.metric.name or message.metric.glob_name: message.metric
                for message in mirrored[2] if message.WhichOneof("record_type") == "metric"}  # fmt: skip
     for axis in ("rounds/round", "timed/step", "epochs/epoch", "usage/time_s"):
         assert metrics[f"{axis.partition('/')[0]}/*"].step_metric == axis
         assert metrics[axis].options.hidden
-
-
-@pytest.mark.slow
-def test_summary_holds_status_phases_and_the_summary_of_the_record(mirrored):
-    final = summary_in(mirrored[2])
-    expected = {"images_per_s": 42.5, "status": "complete", "started_at": "2026-11-20T10:00:00+00:00", "job_s": 12.5}
-    expected |= columns("phases_s", start=0.5, timed=0.75)
-    assert {key: final[key] for key in expected} == expected
-    assert "phases_s/import" not in final
-
-
-@pytest.mark.slow
-def test_record_file_is_the_artifact(mirrored):
-    record, path, messages = mirrored
-    artifact = only(messages, "artifact")
-    (file,) = artifact.manifest.contents
-    assert (artifact.type, json.loads(artifact.metadata)) == ("run-record", {"sha256": record.sha256})
-    assert (file.path, file.size, Path(file.local_path)) == ("record.json", path.stat().st_size, path)
 
 
 @pytest.mark.slow
@@ -206,16 +197,10 @@ def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path, monkeyp
     assert os.environ["WANDB_SWEEP_ID"] == "a1b2c3d4"
 
 
-@pytest.mark.slow
-def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path):
+def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)  # to import it is an error
     path = save_record(tmp_path, run_record())
-    program = (
-        "import sys; from pathlib import Path; from train.tracking.mirror import mirror_records;"
-        "from train.config.tracking_config import TrackingConfig; none = TrackingConfig('none', 'p', None, False);"
-        f"print(mirror_records([Path({str(path)!r})], none), 'wandb' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[] False"
+    assert mirror_records([path], TrackingConfig("none", "p", None, False)) == []
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
 
 
@@ -241,6 +226,7 @@ def test_sync_without_a_key_says_what_to_do_and_loses_nothing(copied, tmp_path, 
 
 
 @pytest.mark.slow
+@ON_CHANGE
 def test_sync_without_a_network_is_an_error(copied, tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -313,15 +299,15 @@ def test_with_its_record_a_run_gets_the_remaining_rows():
 @pytest.mark.parametrize(
     ("name", "live", "epochs", "expected"),
     [
-        ("wandb", "null", 8, True),
-        ("wandb", "null", 0, False),
-        ("wandb", "true", 0, True),
-        ("wandb", "false", 8, False),
-        ("none", "true", 8, False),
+        ("wandb", None, 8, True),
+        ("wandb", None, 0, False),
+        ("wandb", True, 0, True),
+        ("wandb", False, 8, False),
+        ("none", True, 8, False),
     ],
 )
 def test_training_over_epochs_is_logged_live_unless_asked_otherwise(name, live, epochs, expected):
-    assert is_live(compose.load([f"tracking={name}", f"tracking.live={live}"]).tracking, epochs) is expected
+    assert is_live(TrackingConfig(name, "p", None, False, live=live), epochs) is expected
 
 
 def begin(results: Path, *overrides: str, name: str = "r0"):
@@ -386,6 +372,7 @@ def test_a_run_is_logged_while_it_trains_and_ends_as_one_whole_run(tmp_path):
 
 
 @pytest.mark.end_to_end
+@ON_CHANGE
 def test_after_an_interruption_and_a_kill_each_record_has_one_whole_run(tmp_path):
     folder, _, _ = begin(tmp_path)
     # A launcher that is killed: the process that logs ends by itself. The next start writes the record.
@@ -439,7 +426,7 @@ def at_once(call: Callable[[], Any]) -> Any:
 
 def mirror_again(folder: Path, assignment: protocol.Assignment) -> list[Path]:
     """Mirror the record of the run, as the launcher does in the end; return the offline files of its experiment."""
-    assert mirror_records([folder / "record.json"], mirror.TrackingConfig(**assignment.config["tracking"])) == []
+    assert mirror_records([folder / "record.json"], TrackingConfig(**assignment.config["tracking"])) == []
     return run_files(Path(assignment.config["results"]))
 
 
@@ -461,6 +448,7 @@ def test_a_server_that_never_answers_costs_nothing_but_the_wait_at_the_end(begin
 
 
 @pytest.mark.end_to_end
+@ON_CHANGE
 def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(begin_online, tmp_path):
     with wandb_server.running() as server:
         folder, assignment, writer = begin_online(server.url)
@@ -480,6 +468,7 @@ def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(
 
 
 @pytest.mark.end_to_end
+@ON_CHANGE
 def test_online_the_server_has_every_epoch_when_the_run_ends(begin_online, tmp_path):
     with wandb_server.running() as server:
         folder, assignment, _ = begin_online(server.url)
