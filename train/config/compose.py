@@ -304,12 +304,15 @@ class Experiment:
         return [f"{key}={choice}" for choice in item.sweep_string_iterator()]
 
     @cached_property
+    def node_counts(self) -> list[int]:
+        """Return the numbers of nodes of its points, without those of arms and of servers: swept, else one."""
+        return (nodes_in(self.choices("nodes")) if "nodes" in self.swept else []) or [self.composed.nodes]
+
+    @cached_property
     def max_nodes(self) -> int:
         """Return the largest number of nodes of a point, servers included. Raises ConfigError if it is below 1."""
-        counts = nodes_in(self.choices("nodes")) if "nodes" in self.swept else []
         arm_nodes = [nodes_in(extra) for extra in self.config.arms.values()] or [[]]
-        if not counts and not all(arm_nodes):
-            counts = [self.composed.nodes]
+        counts = self.node_counts if "nodes" in self.swept or not all(arm_nodes) else []
         largest = max([*counts, *itertools.chain(*arm_nodes)])
         if largest < 1:
             raise ConfigError(f"nodes={largest}: must be 1 or more")

@@ -155,11 +155,12 @@ def _curve(group: Sequence[PlannedPoint], cores: int) -> PlannedPoint:
     axis = _axis(group[0])
     # The base of the ratios is the first arm, then the arm with the least work.
     ordered = sorted(group, key=lambda arm: (arm.role != "base", *work(arm))) if group[0].arm_keys else list(group)
-    setups = list(dict.fromkeys(_process(point.config) for point in ordered))
-    members = [[point for point in ordered if _process(point.config) == setup] for setup in setups]
-    largest = [_largest(in_setup) for in_setup in members]
-    first = largest[0] if len(setups) > 1 else _largest(ordered)
-    arms = [_arm(p, number) for number, in_setup in enumerate(members) for p in in_setup]
+    setups: dict[str, list[PlannedPoint]] = {}
+    for point in ordered:
+        setups.setdefault(_process(point.config), []).append(point)
+    largest = [_largest(in_setup) for in_setup in setups.values()]
+    first = largest[0]
+    arms = [_arm(p, number) for number, in_setup in enumerate(setups.values()) for p in in_setup]
     if axis == _NODES:
         arms = _over_nodes(group, arms)
     if not group[0].arm_keys:

@@ -9,7 +9,7 @@ from record.schema import WITHOUT_ALLREDUCE, Role
 from train.config import compose
 from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import Experiment, load, nodes_in
-from train.config.identity import config_hash, point_name, swept_values
+from train.config.identity import point_name, swept_values
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan import curve_design, point_checks
@@ -26,7 +26,6 @@ class ArmSpec:
     name: str | None
     overrides: list[str]
     role: Role = "point"
-    controlled_nodes: int = 0  # of an added control: the nodes of the points that it controls
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,7 @@ def expand(overrides: Sequence[str], machine: Machine) -> Plan:
     experiment, launcher = _with_launcher(experiment, machine)
     experiment = compose.read_experiment([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
     fixed = [line for line in experiment.unswept if line.partition("=")[0] not in experiment.swept]
-    points: dict[
-        tuple[str, str], tuple[PlannedPoint, ArmSpec]
-    ] = {}  # a list with a duplicate value is not measured twice
+    points: dict[tuple[str, str], PlannedPoint] = {}  # a list with a duplicate value is not measured twice
     left_out: dict[str, None] = {}
     first_arms: dict[str, str | None] = {}  # config hash -> the first of the competing arms that have it
     for combination in itertools.product(*(experiment.choices(key) for key in experiment.swept)):
@@ -73,28 +70,23 @@ def expand(overrides: Sequence[str], machine: Machine) -> Plan:
                 if arm.name is None:
                     break  # without the point its controls are not needed
                 continue
-            key = (point.name, config_hash(point.config))
+            key = (point.name, point.config_hash)
             if point.config.measure.compete and (first := first_arms.setdefault(key[1], arm.name)) != arm.name:
                 left_out[f"{arm.name}: the same as {first} here"] = None
             else:
-                points.setdefault(key, (point, arm))
+                points.setdefault(key, point)
     if not points:
         raise ConfigError(next(iter(left_out)))
-    largest = max(point.config.nodes for point, _ in points.values())
-    if (
-        "nodes" in experiment.swept
-        and not experiment.config.arms
-        and largest < max(nodes_in(experiment.choices("nodes")))
-    ):
+    counts = sorted({point.config.nodes for point in points.values()})
+    if "nodes" in experiment.swept and not experiment.config.arms and counts[-1] < max(experiment.node_counts):
         # The largest possible point decides the share of a node.
-        possible = ",".join(map(str, sorted({point.config.nodes for point, _ in points.values()})))
+        possible = ",".join(map(str, counts))
         others = [line for line in overrides if line.partition("=")[0] != "nodes"]
         smaller = expand([*others, f"nodes={possible}"], machine)
         return replace(smaller, left_out=(*left_out, *smaller.left_out))
+    all_points = [*points.values()]
     if experiment.config.arms:
-        all_points = with_bases([point for point, _ in points.values()])
-    else:
-        all_points = _with_controls(list(points.values()), experiment.composed.measure.controls)
+        all_points = with_bases(all_points)
     return Plan(machine, launcher, tuple(all_points), left_out=tuple(left_out))
 
 
@@ -127,6 +119,7 @@ def _node_overrides(experiment: Experiment, launcher: Launcher, machine: Machine
 def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]) -> list[ArmSpec]:
     """Return the arms of a combination of swept values: the experiment's own, else, on emulated nodes, the controls.
 
+    measure.controls selects the points that have controls; the smallest and the largest need one to be compared.
     In strong scaling the batch of a rank shrinks with the nodes, so each number of nodes needs a separate
     control with one node.
     """
@@ -136,21 +129,16 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
         arms = [ArmSpec(name, extra, roles.get(name, "point")) for name, extra in overrides_by_arm.items()]
         # The first of competing arms that are the same is measured: the base, if it is one of them.
         return sorted(arms, key=lambda arm: composed.measure.compete and arm.role != "base")
-    if not launcher.quotas or not composed.distribution.allreduce or composed.distribution.timeline:
-        return [ArmSpec(None, [])]
     nodes = next(iter(nodes_in(combination)), composed.nodes)
-    arms = [ArmSpec(None, []), ArmSpec(WITHOUT_ALLREDUCE, [_NO_EXCHANGE], "control", nodes)]
+    controlled = {"none": [], "largest": [1, max(experiment.node_counts)]}.get(composed.measure.controls, [nodes])
+    emulated = launcher.quotas and composed.distribution.allreduce and not composed.distribution.timeline
+    if not emulated or nodes not in controlled:
+        return [ArmSpec(None, [])]
+    arms = [ArmSpec(None, []), ArmSpec(WITHOUT_ALLREDUCE, [_NO_EXCHANGE], "control")]
     if composed.batch_per_rank is None and nodes > 1 and composed.global_batch % nodes == 0:
         alone = [_NO_EXCHANGE, "nodes=1", f"global_batch={composed.global_batch // nodes}"]
-        arms.append(ArmSpec(f"alone-as-1-of-{nodes}", alone, "control", nodes))
+        arms.append(ArmSpec(f"alone-as-1-of-{nodes}", alone, "control"))
     return arms
-
-
-def _with_controls(points: Sequence[tuple[PlannedPoint, ArmSpec]], control: str) -> list[PlannedPoint]:
-    """Return the points, and the controls that measure.controls selects, with the single nodes that these need."""
-    largest = max(point.config.nodes for point, _ in points)
-    counts = {"none": (0,), "largest": (0, 1, largest)}.get(control)
-    return [point for point, arm in points if counts is None or arm.controlled_nodes in counts]
 
 
 def _point(experiment: Experiment, launcher: Launcher, arm: ArmSpec, overrides: list[str]) -> PlannedPoint:

@@ -34,6 +34,16 @@ class PlannedPoint:
     role: Role | None = "point"  # None: a curve in rounds, whose arms have one each
     arm_keys: tuple[str, ...] = ()  # dotted keys in which the arms of the experiment differ
 
+    @cached_property
+    def config_hash(self) -> str:
+        """Return the hash of its configuration, by which repeats are found."""
+        return config_hash(self.config)
+
+    @cached_property
+    def home(self) -> Path:
+        """Return the folder of this point in this configuration."""
+        return files.point_folder(Path(self.config.results), self.config.experiment, self.name, self.config_hash)
+
 
 def differing_keys(arms: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Return the keys that the arms do not all give the same value, in the order in which they are named.
@@ -80,11 +90,10 @@ class Run:
     repeat: int
     order: PlanPosition | None = None
 
-    @cached_property  # it takes the hash of the configuration
+    @property
     def home(self) -> Path:
-        """Return the folder of this point in this configuration."""
-        config = self.point.config
-        return files.point_folder(Path(config.results), config.experiment, self.point.name, config_hash(config))
+        """Return the folder of its point."""
+        return self.point.home
 
     @property
     def name(self) -> str:
