@@ -71,15 +71,6 @@ def test_a_wrong_key_in_a_file_is_named_with_the_file(conf):
         load([])
 
 
-@pytest.mark.parametrize(("experiment", "trained"), [("caltech256", "classifier"), ("fruit", "all")])
-@pytest.mark.parametrize(("measure", "weights"), [("report", "imagenet"), ("quick", "none")])
-def test_report_004_fine_tunes_fruit_and_trains_only_the_classifier_of_caltech256(
-    experiment, measure, weights, trained
-):
-    config = load([f"experiment={experiment}", f"measure={measure}", "dataset.data_dir=/data"])
-    assert (config.weights, config.model.train_layers) == (weights, trained)
-
-
 def test_a_system_s_file_may_set_the_exchange_and_the_command_line_overrides_it(conf):
     """The file of `make tune WRITE=mine`, over the file of another system."""
     settings = "distribution:\n  gradients: grouped\nthreads_per_rank: 3\n"
@@ -97,7 +88,7 @@ def test_a_system_s_file_may_set_the_exchange_and_the_command_line_overrides_it(
     [
         (["experiment=weak_scaling", "nodes=3,8"], 8),
         (["experiment=overhead", "nodes=8"], 2),  # its arms have two at most
-        (["experiment=weak_scaling", "nodes=4", "distribution=ps", "distribution.servers_on=workers,nodes"], 5),
+        (["experiment=weak_scaling", "nodes=4", "distribution.backend=ps", "distribution.servers_on=workers,nodes"], 5),
         (["experiment=strategies", "nodes=2", "distribution.servers_on=nodes", "distribution.servers=2"], 4),
         (["experiment=weak_scaling", "nodes=4", "distribution.servers_on=nodes"], 4),  # Horovod has none
     ],

@@ -4,7 +4,7 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.run_config import ExperimentConfig
 
-TIMELINE = ["experiment=timeline", "model=tiny"]
+TIMELINE = ["distribution.timeline=true", "measure.design=launches"]
 ADASUM = ["distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
 MWMS = ["distribution=mwms", "nodes=2"]
 PS = ["distribution=ps", "nodes=2"]
@@ -54,8 +54,8 @@ ZOOM = "dataset.augmentation.zoom_in_fraction=20"
         ([*PS, "distribution.servers=3"], "distribution.servers=3: allowed are 1 to the number of ranks, 2"),
         ([*PS, *APART, "ranks_per_node=2"], "ranks_per_node=2: distribution.servers_on=nodes needs 1: all nodes have"),
         ([*PS, *APART, "device=gpu"], "device=gpu: distribution.servers_on=nodes needs cpu: a server computes nothing"),
-        ([*PS, "measure.epochs=1", "dataset=digits"], "measure.epochs=1: distribution.backend=ps needs another"),
-        ([*PS, "dataset=digits"], "dataset=digits: distribution.backend=ps needs another; its coordinator gives"),
+        ([*PS, "measure.epochs=1", "dataset.name=digits"], "measure.epochs=1: distribution.backend=ps needs another"),
+        ([*PS, "dataset.name=digits"], "dataset=digits: distribution.backend=ps needs another; its coordinator gives"),
         ([*PS, "measure.split=true"], "measure.split=True: distribution.backend=ps needs another"),
         ([*PS, "weights=imagenet"], "weights=imagenet: with distribution.backend=ps allowed is none"),
         ([*PS_CPU, "distribution.backward_passes_per_step=2"], "passes_per_step=2: batch normalisation on several"),
@@ -63,11 +63,11 @@ ZOOM = "dataset.augmentation.zoom_in_fraction=20"
         (["launcher=ssh", "launcher.hosts=[a,b,a]"], "launcher.hosts=a,b,a: duplicate: a"),
         (["system.link_mbit_per_s=100"], "link_mbit_per_s=100.0: needs launcher=emulated launcher.separate_networks"),
         (["container.image=kit"], "container.image=kit: there is no container; choose container=docker"),
-        (["container=singularity", "container.mpi_home=mpi"], "container.mpi_home=mpi: must be an absolute path"),
+        (["container.name=singularity", "container.mpi_home=mpi"], "container.mpi_home=mpi: must be an absolute path"),
         (["dataset=fruit"], "data_dir=None: give the folder that holds fruit, as DATA_DIR=/data/fruit; docs/data.md"),
         ([*FRUIT, ZOOM], "zoom_in_fraction=20.0: must be 0 or more and at most 1"),
         ([*FRUIT, "dataset.augmentation.colour=1"], "augmentation.colour: no such key; allowed here are .*zoom_in"),
-        (["weights=imagenet", "container=podman"], "weights=imagenet: a container has no folder for them"),
+        (["weights=imagenet", "container.name=podman"], "weights=imagenet: a container has no folder for them"),
     ],
 )
 def test_bad_values_are_named_with_what_is_allowed(overrides, message):

@@ -22,7 +22,7 @@ from train.launch.plan.make_plan import Options
 from train.launch.plan.planned_runs import Durations, Run, runs_of
 
 WEAK = (
-    *("experiment=weak_scaling", "nodes=2", "model=tiny", "launcher=slurm", "system=slurm"),
+    *("experiment=weak_scaling", "nodes=2", "model=tiny", "launcher=slurm"),
     *("system.cores_per_node=48", "measure.repeats=2"),
 )
 

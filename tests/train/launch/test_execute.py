@@ -6,7 +6,7 @@ from train.launch.launchers.base import Hardware, Machine
 from train.launch.launchers.local import Local
 from train.launch.plan.make_plan import Options, make
 
-WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none", "launcher=local")
+WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2", "system.emulate=false")
 
 
 def dry_run(capsys, tmp_path, *overrides) -> str:
@@ -28,7 +28,7 @@ def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
 
 def test_the_plan_of_a_program_says_when_its_launches_end_and_a_dry_run_looks_the_program_up(tmp_path, capsys):
     command = "program.command='no_such_program {ranks}'"
-    output = dry_run(capsys, tmp_path, "experiment=scaling", command, "program.scaling=weak", "tracking=none")
+    output = dry_run(capsys, tmp_path, "experiment=scaling", command, "program.scaling=weak")
     assert "2 points, 12 launches or more, until each speedup is known to ± 5 %, or another of each" in output
     assert "would take more than 20 min" in output
     assert "measure.budget_s=1200.0; ARGS changes each of them\n" in output

@@ -24,14 +24,14 @@ def test_nodes_are_filled_one_after_the_other():
 
 
 def test_servers_on_separate_nodes_take_the_hosts_after_those_of_the_ranks():
-    apart = ("distribution=ps", "distribution.servers=2", "distribution.servers_on=nodes")
+    apart = ("distribution.backend=ps", "distribution.gradients=separate", "distribution.servers_on=nodes")
     hosts = ("launcher=ssh", "launcher.hosts=[a,b,c,d,e]", "system.cores_per_node=8")
-    job = make_job(largest(*apart, *hosts), FOLDER, ("a", "b", "c", "d", "e"))
+    job = make_job(largest(*apart, *hosts, "distribution.servers=2"), FOLDER, ("a", "b", "c", "d", "e"))
     assert job.nodes == Nodes(("a", "b", "c", "d"), ranks_per_node=1, cores_per_rank=8)
     assert job.env == {"KIT_PEERS": "a,b,c,d"}
     assert job.shared.cores == ()  # the cores of this machine are not those of other hosts
-    local = make_job(largest(*apart, "system.cores_per_node=1"), FOLDER)
-    assert local.nodes == Nodes(("localhost",) * 4, ranks_per_node=1, cores_per_rank=1)
+    local = make_job(largest(*apart), FOLDER)
+    assert local.nodes == Nodes(("localhost",) * 3, ranks_per_node=1, cores_per_rank=1)
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_servers_on_separate_nodes_take_the_hosts_after_those_of_the_ranks():
     ],
 )
 def test_one_process_has_the_cores_and_gpus_of_all_ranks(overrides, hosts):
-    job = make_job(largest("distribution=ps_cpu", "device=gpu", *overrides), FOLDER, hosts)
+    job = make_job(largest("distribution.backend=ps_cpu", "device=gpu", *overrides), FOLDER, hosts)
     assert job.nodes == Nodes(hosts or ("localhost",), ranks_per_node=1, cores_per_rank=16, gpus_per_node=2)
     assert (job.ranks, job.exchange.controller) == (1, "none")
 
 
 def test_ranks_in_a_container_get_the_names_of_the_image_and_the_commit(monkeypatch):
     monkeypatch.setattr(jobs.environment, "git_state", lambda: ("0a1b2c", True))
-    config = largest("container=podman", "container.image=kit:cpu")
+    config = largest("container.name=podman", "container.image=kit:cpu")
     job = make_job(config, FOLDER, image_digest="sha256:12")
     assert job.argv[0] == "python"
     assert job.env == {
@@ -64,7 +64,7 @@ def test_ranks_in_a_container_get_the_names_of_the_image_and_the_commit(monkeypa
 @pytest.mark.parametrize(
     ("overrides", "hosts", "passed_on"),
     [
-        (["container=podman", "container.image=kit:cpu"], (), {"NCCL_DEBUG", "SLURM_JOB_ID"}),
+        (["container.name=podman", "container.image=kit:cpu"], (), {"NCCL_DEBUG", "SLURM_JOB_ID"}),
         (["launcher=ssh", "launcher.hosts=[a,b]"], ("a", "b"), {"PATH", "LD_PRELOAD", "NCCL_DEBUG"}),
     ],
 )

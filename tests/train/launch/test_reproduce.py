@@ -21,8 +21,7 @@ NO_DATA = Planned(ReportPart("imdb_wiki", "Age", Reproduced("001")), why_not="no
 
 @pytest.fixture
 def overrides(tmp_path):
-    here = ["launcher=local", f"results={tmp_path / 'results'}", "measure.separate_launches=true"]
-    return ["model=tiny", "nodes=2", "tracking=none", *here]
+    return ["model=tiny", "nodes=2", f"results={tmp_path / 'results'}", "measure.separate_launches=true"]
 
 
 def plan(overrides, force=False, part=WEAK):
@@ -163,8 +162,7 @@ def test_a_folder_that_cannot_hold_records_stops_before_anything_is_measured(
     monkeypatch, capsys, tmp_path, carried_out
 ):
     (tmp_path / "a file").touch()
-    arguments = ["reproduce", "002", "model=tiny", "tracking=none", f"results='{tmp_path}/a file'"]
-    monkeypatch.setattr(sys, "argv", arguments)
+    monkeypatch.setattr(sys, "argv", ["reproduce", "002", "model=tiny", f"results='{tmp_path}/a file'"])
     assert reported(reproduce.main) == 2
     assert f"results={tmp_path}/a file: a file; give a folder" in capsys.readouterr().err
     assert carried_out[0] == []

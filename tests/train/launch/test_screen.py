@@ -26,7 +26,7 @@ def clock(monkeypatch):
 
 def test_progress_is_reported_and_read_each_at_its_interval(clock, tmp_path, monkeypatch):
     output = []
-    report = screen.progress_reporter(tmp_path, values(load(["model=tiny"])), output.append, 1.0, results=True)
+    report = screen.progress_reporter(tmp_path, values(load([])), output.append, 1.0, results=True)
     report()
     assert output == []
     clock(1.5)
@@ -64,16 +64,16 @@ def test_on_any_terminal_progress_is_one_line_that_is_cut_off_before_the_times(c
 
 @pytest.mark.parametrize(("columns", "left_out"), [(40, ["cores", "threads"]), (80, []), (160, [])])
 def test_the_table_of_points_is_as_wide_as_the_terminal_and_folds_names(columns, left_out):
-    points = plan_points("experiment=strategies", "model=resnet50", "nodes=2")
+    points = plan_points("experiment=weak_scaling", "model=tiny", "nodes=2", "distribution.cycle_time_ms=1,5")
     console = Console(width=columns)
     with console.capture() as output:
         screen.show_points(points, console)
-    table = output.get().partition("7 points")[0]
+    table = output.get().partition("4 points")[0]
     assert max(map(len, table.splitlines())) <= columns
     assert "…" not in table
     words = ["ranks", "cores", "threads", "batch", "global", "steps"]
     assert [word for word in words if word not in table] == left_out
-    assert "resnet50-nodes2-horovod" in "".join(line[:12].strip() for line in table.splitlines()) + table
+    assert "tiny-nodes2-cycle_time_ms1" in "".join(line[:12].strip() for line in table.splitlines()) + table
 
 
 @pytest.mark.parametrize(

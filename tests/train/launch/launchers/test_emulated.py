@@ -4,20 +4,21 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from tests.helpers.launch_plans import make_plan
 from train.config.checks import ConfigError
+from train.config.compose import load
 from train.launch import networks
 from train.launch.job import Nodes
+from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.emulated import pids_of_nodes
 
 
 def test_networks_that_cannot_be_made_are_an_error(monkeypatch):
-    plan = make_plan("experiment=network_sweep", "model=tiny", no_quotas=None)
+    launcher, config = LAUNCHERS["emulated"], load(["launcher.separate_networks=true"])
     monkeypatch.setattr(networks, "missing", lambda: None)
-    plan.launcher.check_machine(plan.points[0].config)
+    launcher.check_machine(config)
     monkeypatch.setattr(networks, "missing", lambda: "network namespaces need root")
     with pytest.raises(ConfigError, match="separate_networks=True: network namespaces need root"):
-        plan.launcher.check_machine(plan.points[0].config)
+        launcher.check_machine(config)
 
 
 def process(pid: int, **variables: str) -> SimpleNamespace:

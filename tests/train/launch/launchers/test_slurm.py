@@ -22,7 +22,7 @@ SINFO = "compute*|48|2|12|16|1-infinite|(null)\ncompute*|56+|2+|14+|4|1-infinite
 
 
 def test_256_nodes_of_4_ranks():
-    config = load(["model=tiny", "nodes=256", "ranks_per_node=4", "system.cores_per_node=48", "threads_per_rank=12"])
+    config = load(["nodes=256", "ranks_per_node=4", "system.cores_per_node=48", "threads_per_rank=12"])
     names = tuple(f"node{number:04d}.cluster.example.org" for number in range(256))
     job = make_job(config, Path("/results/r0"), names)  # the batch script lists no host
     command = SLURM.command(job)

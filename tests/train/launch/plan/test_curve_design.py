@@ -39,10 +39,10 @@ OVER_NODES = ["base 1x1", "point 2x1", "point 4x1", "control 4x1 alone"]
             [["base 1x1", "point 2x1", "control 2x1 alone", "point 4x1", "control 4x1 alone"]],
         ),
         (  # real images, as the step is split
-            "diagnose nodes=2 batch_per_rank=4 dataset=digits model=digits_cnn",
+            "diagnose nodes=2 batch_per_rank=4 dataset.name=digits",
             [["base 1x4 reads", "in-memory 1x4", "point 2x4 reads", "in-memory 2x4", "control 2x4 alone"]],
         ),
-        ("diagnose nodes=2 batch_per_rank=4 dataset=digits model=digits_cnn measure.split=false", []),
+        ("diagnose nodes=2 batch_per_rank=4 dataset.name=digits measure.split=false", []),
         ("bnl_throughput nodes=2", [[f"base 1x{b}", f"point 2x{b}", f"control 2x{b} alone"] for b in (4, 16)]),
         ("batch_sweep batch_per_rank=1,2,8", [["base 1x1", "point 1x2", "point 1x8"]]),
         ("ranks_threads", [["base 1x32", "point 1x16", "point 1x8"]]),
@@ -72,15 +72,18 @@ def test_the_points_of_a_model_share_a_launch_and_keep_a_separate_one_on_request
 @pytest.mark.parametrize(
     ("overrides", "reason"),
     [
-        (["experiment=weak_scaling", "measure.design=launches"], "measure.design=launches"),
-        (["experiment=accuracy_digits"], "epochs"),
-        (["experiment=equivalence"], "dataset.name=digits"),
-        (["experiment=weak_scaling", "distribution.controller=mpi"], "distribution.controller=mpi"),
-        (["experiment=weak_scaling", "distribution=mwms"], "distribution.backend=mwms: its ranks work all together"),
+        (["measure.design=launches"], "measure.design=launches"),
+        (["dataset.name=digits", "measure.epochs=1"], "epochs"),
+        (["dataset.name=digits"], "dataset.name=digits"),
+        (["distribution.controller=mpi"], "distribution.controller=mpi"),
+        (
+            ["distribution.backend=mwms", "distribution.gradients=grouped"],
+            "distribution.backend=mwms: its ranks work all together",
+        ),
     ],
 )
 def test_what_cannot_share_a_launch_is_measured_in_separate_launches(overrides, reason):
-    points = plan_points(*overrides, "model=tiny", "nodes=2", cores=4)
+    points = plan_points(*WEAK, *overrides, cores=4)
     plan = curve_design.design(points, cores=4)
     assert (plan.curves, list(plan.points)) == ((), points)
     assert reason in plan.reasons[0]

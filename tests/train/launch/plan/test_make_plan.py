@@ -8,39 +8,40 @@ from train.config import compose
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash
+from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Machine
 from train.launch.plan.make_plan import expand, make
 
 
-def names(*overrides: str, cores: int = 2) -> list[str]:
-    return [point.name for point in plan_points(*overrides, cores=cores)]
+def names(*overrides: str) -> list[str]:
+    return [point.name.removeprefix("tiny-") for point in plan_points(*overrides)]
 
 
 def test_a_point_that_is_not_there_cannot_be_chosen():
-    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none")
+    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2")
     with pytest.raises(ConfigError, match="--only tiny-nodes9: no such point; allowed are tiny-rounds"):
         make(overrides, Machine(2, "no control groups"), "tiny-rounds,tiny-nodes9")
-
-
-NODES = [f"{model}-nodes{n}" for model in ("vgg16", "resnet50", "inceptionv3") for n in (1, 2, 4)]
 
 
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
-        ("weak_scaling nodes=4", NODES),
-        ("weak_scaling nodes=2 model=resnet50", ["resnet50-nodes1", "resnet50-nodes2"]),
-        ("weak_scaling nodes=1,2 model=resnet50,vgg16", [*NODES[3:5], *NODES[:2]]),
-        ("weak_scaling nodes=2,1,2 model=resnet50", ["resnet50-nodes2", "resnet50-nodes1"]),  # each once
-        ("batch_sweep model=resnet50 batch_per_rank=4", ["resnet50-batch_per_rank4"]),
+        ("weak_scaling nodes=1", ["vgg16-nodes1", "resnet50-nodes1", "inceptionv3-nodes1"]),
+        ("weak_scaling model=tiny nodes=4", ["nodes1", "nodes2", "nodes4"]),
+        ("weak_scaling model=tiny,vgg16 nodes=2,1,2", ["nodes2", "nodes1", "vgg16-nodes2", "vgg16-nodes1"]),
+        ("batch_sweep model=tiny batch_per_rank=4", ["batch_per_rank4"]),
         (  # a sweep that the experiment does not have
             "weak_scaling model=tiny nodes=1 distribution.cycle_time_ms=1,5",
-            ["tiny-nodes1-cycle_time_ms1", "tiny-nodes1-cycle_time_ms5"],
+            ["nodes1-cycle_time_ms1", "nodes1-cycle_time_ms5"],
         ),
-        ("strong_scaling model=vgg16,resnet50 nodes=3", [*NODES[:2], *NODES[3:5]]),  # 32 images are not for 3 ranks
         (  # an allreduce needs two ranks
             "allreduce_bench nodes=6 distribution.controller=gloo distribution.cycle_time_ms=1",
             [f"controllergloo-cycle_time_ms1-nodes{n}" for n in (2, 4, 6)],
+        ),
+        # in a text that changes nothing that is measured
+        *(
+            (f"weak_scaling model=tiny nodes=1 {key}=first,quiet", ["nodes1"])
+            for key in ("tracking.notes", "tracking.group", "results")
         ),
     ],
 )
@@ -48,23 +49,19 @@ def test_the_points_are_those_of_the_experiment_and_of_the_command_line(override
     assert names(*f"experiment={overrides}".split()) == expected
 
 
-@pytest.mark.parametrize("key", ["tracking.notes", "tracking.group", "results"])
-def test_a_comma_in_a_text_that_changes_nothing_is_a_comma(key):
-    plain = ("experiment=weak_scaling", "model=tiny", "nodes=2")
-    assert names(*plain, f"{key}=first run, quiet node") == names(*plain)
-
-
-@pytest.mark.parametrize(("cores", "largest", "each"), [(8, 2, 4), (2, 2, 1), (2, 8, 1)])
-def test_a_node_is_the_same_machine_at_every_point(cores, largest, each):
-    points = plan_points("experiment=weak_scaling", "model=resnet50", f"nodes={largest}", cores=cores)
-    assert {(p.config.system.cores_per_node, p.config.threads_per_rank) for p in points} == {(each, each)}
-
-
-@pytest.mark.parametrize(("smt", "cores_per_node"), [("false", 2), ("true", 4)])
-def test_a_node_has_whole_cores_or_with_smt_their_hardware_threads(smt, cores_per_node):
-    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=4", f"system.smt={smt}")
-    points = expand(overrides, Machine(cores=8, threads=16)).points
-    assert {point.config.system.cores_per_node for point in points} == {cores_per_node}
+@pytest.mark.parametrize(
+    ("nodes", "machine", "cores_per_node"),
+    [
+        (2, Machine(cores=8, threads=16), 4),
+        (2, Machine(cores=2), 1),
+        (8, Machine(cores=2, no_quotas="no control groups"), 1),
+        ("4 system.smt=true", Machine(cores=8, threads=16), 4),
+    ],
+)
+def test_a_node_is_the_same_machine_at_every_point(nodes, machine, cores_per_node):
+    points = expand(f"experiment=weak_scaling model=tiny nodes={nodes}".split(), machine).points
+    cores = {(point.config.system.cores_per_node, point.config.threads_per_rank) for point in points}
+    assert cores == {(cores_per_node, cores_per_node)}
 
 
 @pytest.mark.slow
@@ -88,15 +85,17 @@ def test_a_strategy_that_a_point_cannot_have_is_left_out_there_and_the_others_ru
 # The settings of the reports: epochs, or steps of all ranks together; batch per rank; learning rate; networks; GPUs.
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("experiment", "epochs", "steps", "batch", "optimizer", "models"),
+    ("experiment", "epochs", "steps", "batch", "optimizer", "models", "fine_tuned"),
     [
-        ("cifar10", 0, {"vgg19": 500, "resnet101v2": 500, "inceptionv4": 200}, 64, None, 3),
-        ("fruit", 10, {}, 32, ("adam", 0.1, "linear"), 1),
-        ("caltech256", 30, {}, 32, ("adadelta", 1.0, "linear"), 1),
-        ("imdb_wiki", 5, {}, 128, None, 3),
+        ("cifar10", 0, {"vgg19": 500, "resnet101v2": 500, "inceptionv4": 200}, 64, None, 3, None),
+        ("fruit", 10, {}, 32, ("adam", 0.1, "linear"), 1, "all"),
+        ("caltech256", 30, {}, 32, ("adadelta", 1.0, "linear"), 1, "classifier"),
+        ("imdb_wiki", 5, {}, 128, None, 3, None),
     ],
 )
-def test_experiments_have_the_settings_of_their_reports(experiment, epochs, steps, batch, optimizer, models):
+def test_experiments_have_the_settings_of_their_reports(
+    experiment, epochs, steps, batch, optimizer, models, fine_tuned
+):
     fixed = ["dataset.data_dir=/data", "measure=report", "device=gpu", "nodes=8"]
     configs = [point.config for point in plan_points(f"experiment={experiment}", *fixed, cores=8)]
     assert [config.nodes for config in configs] == [1, 2, 4, 8] * models
@@ -106,6 +105,8 @@ def test_experiments_have_the_settings_of_their_reports(experiment, epochs, step
         o = config.optimizer
         assert optimizer in (None, (o.name, o.learning_rate, o.learning_rate_scaling))
         assert config.dataset.training_samples is None
+        assert fine_tuned in (None, config.model.train_layers)
+        assert config.weights == ("imagenet" if fine_tuned else "none")
 
 
 @pytest.mark.slow
@@ -129,6 +130,7 @@ def test_quick_is_small(experiment):
         images = c.measure.epochs * (c.dataset.training_samples or 0) or c.measure.timed_steps * (c.global_batch or 0)
         assert images <= 256
         assert c.measure.epochs == 0 or c.dataset.validation_samples <= 64
+        assert c.weights == "none"
 
 
 @pytest.mark.slow
@@ -145,13 +147,14 @@ def test_the_overrides_of_a_point_compose_it_again(experiment):
     [
         ("weak_scaling", "nodes=0", "nodes=0: must be 1"),
         ("weak_scaling", "nodes=1,x", "nodes=x"),
+        ("weak_scaling", "nodes=x,y", "nodes=x"),
         ("strong_scaling", "nodes=3,6", "global_batch=32: must be a multiple of 3 ranks"),  # no point is left
         ("network_sweep", "seed=1", "need CPU quotas: no control groups"),
     ],
 )
 def test_bad_overrides_stop_before_anything_runs(experiment, override, message):
     with pytest.raises(ConfigError, match=message):
-        plan_points(f"experiment={experiment}", override)
+        plan_points(f"experiment={experiment}", "model=tiny", override)
 
 
 def test_competing_arms_that_are_the_same_here_are_left_out():
@@ -160,8 +163,6 @@ def test_competing_arms_that_are_the_same_here_are_left_out():
     assert list(arms)[:3] == ["as-configured", "gradients-grouped", "gradients-separate"]
     assert "gradients-flat: the same as as-configured here" in plan.left_out
     assert "one-core-free: the same as as-configured here" in plan.left_out  # a node has one core
-    free = {p.arm: p.config for p in plan_points("experiment=tune", "model=tiny", "nodes=2", cores=8)}["one-core-free"]
-    assert (free.system.cores_per_node, free.threads_per_rank) == (4, 3)
     assert arms["horovods-autotuner"].distribution.autotune
 
 
@@ -208,53 +209,49 @@ def test_roles_that_points_cannot_have_are_refused(expand_arms):
         expand_arms(arms, {"a": "base", "b": "base"})
 
 
-def test_a_timeline_is_one_launch_also_on_emulated_nodes():
-    [point] = plan_points("experiment=timeline", "model=tiny", "nodes=8", no_quotas=None)
-    assert (point.name, point.config.nodes, point.config.launcher.name) == ("tiny", 8, "emulated")
-    assert point.config.measure.timed_steps == 20
-    [longer] = plan_points("experiment=timeline", "model=tiny", "measure=report")
-    assert (longer.config.measure.repeats, longer.config.measure.timed_steps) == (1, 100)
-
-
 def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
-    points = plan_points("experiment=weak_scaling", "nodes=8", no_quotas=None)
-    suffixes = ("nodes1", "nodes1-without-allreduce", "nodes2", "nodes4", "nodes8", "nodes8-without-allreduce")
+    points = plan_points("experiment=weak_scaling", "nodes=1,5", no_quotas=None)
+    suffixes = ("nodes1", "nodes1-without-allreduce", "nodes5", "nodes5-without-allreduce")
     assert [p.name for p in points] == [f"{model}-{p}" for model in ("alexnet", "googlenet") for p in suffixes]
     for config in (point.config for point in points):
         assert (config.launcher.name, config.threads_per_rank) == ("emulated", 1)
         assert config.batch_per_rank == {"alexnet": 16, "googlenet": 8}[config.model.name]
-        assert config.system.cpu_quota_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also for a single one
+        assert config.system.cpu_quota_per_node == 0.2667  # 0.8 of a core for three nodes, also for a single one
     assert all(p.config.distribution.allreduce == (p.arm != "without-allreduce") for p in points)
     assert {point.arm_keys for point in points} == {()}
-    explicit = plan_points("experiment=weak_scaling", "model=resnet50", "nodes=4", no_quotas=None)
-    assert {(p.config.model.image_size, p.config.batch_per_rank) for p in explicit} == {(224, 1)}  # unchanged
+    timeline = ("distribution.timeline=true", "measure.design=launches")
+    points = plan_points("experiment=weak_scaling", "model=tiny", "nodes=2,3", *timeline, no_quotas=None)
+    assert [(p.name, p.config.launcher.name) for p in points] == [(f"tiny-nodes{n}", "emulated") for n in (2, 3)]
+    assert {p.config.batch_per_rank for p in points} == {1}  # the model is the user's, and so is its batch
 
 
 @pytest.mark.parametrize(
-    ("overrides", "cores", "no_quotas"),
+    ("overrides", "no_quotas", "launcher"),
     [
-        ("weak_scaling nodes=8", 2, "no control groups"),
-        ("weak_scaling nodes=8 launcher=emulated", 2, "no control groups"),
-        ("weak_scaling nodes=8 launcher=local", 2, None),  # the user wants shared cores
-        ("weak_scaling nodes=2", 2, None),  # a core for each
-        ("weak_scaling nodes=8 device=gpu", 2, None),
-        ("weak_scaling nodes=4 distribution=ps", 2, None),  # no control
-        ("weak_scaling nodes=4 distribution=ps_cpu", 2, None),  # one process
-        ("strong_scaling nodes=3", 2, None),  # no point has three: 32 images are not for three ranks
-        ("accuracy_digits nodes=8", 2, None),  # epochs
-        ("allreduce_bench nodes=8", 2, None),
-        ("overhead", 1, None),  # arms
+        ("weak_scaling nodes=3", None, "emulated"),
+        ("weak_scaling nodes=3", "no control groups", "local"),
+        ("weak_scaling nodes=3 launcher=emulated", "no control groups", "local"),
+        ("weak_scaling nodes=3 launcher=local", None, "local"),  # the user wants shared cores
+        ("weak_scaling nodes=2", None, "local"),  # a core for each
+        ("weak_scaling nodes=3 system.emulate=false", None, "local"),
+        ("weak_scaling nodes=3 device=gpu", None, "local"),
+        ("weak_scaling nodes=3 distribution.backend=ps", None, "local"),  # no control
+        ("weak_scaling nodes=3 distribution.backend=ps_cpu", None, "local"),  # one process
+        ("weak_scaling nodes=3 measure.epochs=1", None, "local"),
+        ("overhead ranks_per_node=2", None, "local"),  # arms
+        ("allreduce_bench nodes=3", None, "local"),
     ],
 )
-def test_where_nodes_are_not_emulated(overrides, cores, no_quotas):
-    points = plan_points(*f"experiment={overrides} model=tiny".split(), cores=cores, no_quotas=no_quotas)
-    assert {(p.config.launcher.name, p.config.system.cpu_quota_per_node) for p in points} == {("local", None)}
+def test_nodes_that_outnumber_cores_are_emulated_if_possible(overrides, no_quotas, launcher):
+    experiment = compose.read_experiment(f"experiment={overrides} model=tiny".split())
+    chosen = LAUNCHERS[experiment.composed.launcher.name]
+    assert chosen.replacement(experiment, Machine(2, no_quotas)) == launcher
 
 
 def test_the_network_sweep_measures_its_controls_once():
     """Its arms, as one launch measures them: test_curve_design.py."""
-    points = plan_points("experiment=network_sweep", "model=alexnet_67", no_quotas=None)
-    assert [point.name.removeprefix("alexnet-link_mbit_per_s") for point in points] == [
+    points = plan_points("experiment=network_sweep", "model=tiny", no_quotas=None)
+    assert [point.name.removeprefix("tiny-link_mbit_per_s") for point in points] == [
         "100-with-allreduce", "null-without-allreduce", "null-one-node", "300-with-allreduce", "1000-with-allreduce",
         "null-with-allreduce",
     ]  # fmt: skip
@@ -264,9 +261,9 @@ def test_the_network_sweep_measures_its_controls_once():
 
 
 def strong_points(*overrides):
-    settings = ("experiment=strong_scaling", "model=alexnet_67", "nodes=4", "global_batch=16", *overrides)
+    settings = ("experiment=strong_scaling", "model=tiny", "nodes=4", "global_batch=16", *overrides)
     return [
-        (p.name.removeprefix("alexnet-"), p.config.nodes, p.config.batch_per_rank)
+        (p.name.removeprefix("tiny-"), p.config.nodes, p.config.batch_per_rank)
         for p in plan_points(*settings, no_quotas=None)
     ]
 
@@ -277,14 +274,15 @@ def test_in_strong_scaling_a_control_is_compared_with_a_node_alone_that_has_its_
     on_4 = [("nodes4", 4, 4), ("nodes4-without-allreduce", 4, 4), ("nodes1-alone-as-1-of-4", 1, 4)]
     assert strong_points() == [*on_1, on_2[0], *on_4]
     assert strong_points("nodes=1,4,6") == [*on_1, *on_4]  # six nodes cannot share 16 images: the largest is four
-    assert strong_points("measure.controls=all") == [*on_1, *on_2, *on_4]
+    assert strong_points("nodes=2,4", "measure.controls=all") == [*on_2, *on_4]
     assert strong_points("measure.controls=none") == [on_1[0], on_2[0], on_4[0]]
 
 
 @pytest.mark.parametrize(("cores", "each"), [(6, 3), (2, 1)])
 def test_nodes_divide_the_machine_by_the_largest_point_that_is_possible(cores, each):
-    plan = make_plan("experiment=strong_scaling", "model=resnet50", "nodes=3", cores=cores, no_quotas=None)
+    plan = make_plan("experiment=strong_scaling", "model=tiny", "nodes=3", cores=cores, no_quotas=None)
     assert [point.config.nodes for point in plan.points] == [1, 2]
-    assert {point.config.system.cores_per_node for point in plan.points} == {each}
+    assert {p.config.system.cores_per_node for p in plan.points} == {each}
+    assert {p.config.launcher.name for p in plan.points} == {"local"}
     [output] = plan.left_out
     assert "nodes=3" in output

@@ -34,11 +34,11 @@ def test_curves_take_turns_and_come_before_single_points():
     assert [run.repeat for run in ordered] == [0] * 4 + [1, 1, 2, 2]
 
 
-@pytest.mark.parametrize(("first", "nodes"), [("small", [1, 2, 3, 4]), ("large", [4, 3, 2, 1])])
+@pytest.mark.parametrize(("first", "nodes"), [("small", [1, 2]), ("large", [2, 1])])
 def test_under_slurm_the_order_is_fixed(first, nodes):
-    ordered = runs("launcher=slurm", "system.cores_per_node=4", "measure.repeats=2", f"launcher.order={first}_first")
-    assert [run.point.config.nodes for run in ordered] == nodes * 2
-    assert ordered[5].order == PlanPosition(None, 5, 8)
+    ordered = runs("launcher=slurm", "system.cores_per_node=4", "nodes=1,2", f"launcher.order={first}_first")
+    assert [run.point.config.nodes for run in ordered] == nodes * 3
+    assert ordered[5].order == PlanPosition(None, 5, 6)
 
 
 def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():

@@ -18,7 +18,8 @@ def test_too_little_memory_is_reported_with_the_estimate():
     config = load(["model.parameters=1000000", "model.activation_bytes_per_image=2000000", "batch_per_rank=3"])
     # 580 MB for the process, 7 x 4 MB for the weights, 3 x 2 MB for the images
     assert point_checks.memory_per_rank_bytes(config) == 614_000_000
-    config = load(["model=vgg16", "nodes=8", "batch_per_rank=1"])
+    vgg16 = ["model.parameters=138357544", "model.activation_bytes_per_image=100000000"]
+    config = load([*vgg16, "nodes=8", "batch_per_rank=1"])
     assert point_checks.memory_shortage(config, 10**12) is None
     # 138 million parameters are 0.52 GiB in fp32: seven copies, the process and the activations are above 4 GiB.
     on_machine = point_checks.memory_shortage(config, 4 * 2**30)
@@ -77,8 +78,8 @@ def test_a_precision_that_the_processor_emulates_is_warned_of_with_what_it_lacks
 
 
 def points(folder: Path, *more: str) -> list[PlannedPoint]:
-    overrides = ["experiment=fruit", f"dataset.data_dir={folder}", "model=tiny", "nodes=2", "batch_per_rank=3", *more]
-    return plan_points(*overrides, "dataset.training_samples=null")
+    overrides = [*WEAK, "dataset=fruit", f"dataset.data_dir={folder}", "batch_per_rank=3", *more]
+    return plan_points(*overrides)
 
 
 def test_points_that_read_the_same_are_checked_once_at_the_largest_global_batch(tmp_path):
@@ -100,13 +101,12 @@ LINES = [f"line {number}" for number in range(1, 21)]
 
 
 def test_a_plan_names_a_folder_of_data_that_is_missing_or_empty(tmp_path):
-    fruit = ["dataset=fruit", "model=tiny"]
     for folder, state in ((tmp_path / "none", "is no folder on this machine"), (tmp_path, "is empty")):
         with pytest.raises(ConfigError, match=f"dataset.data_dir={folder} {state}; the ranks read fruit there"):
-            point_checks.check_data_folder(load([*fruit, f"dataset.data_dir={folder}"]))
+            point_checks.check_data_folder(load(["dataset=fruit", f"dataset.data_dir={folder}"]))
     (tmp_path / "apple").mkdir()
-    point_checks.check_data_folder(load([*fruit, f"dataset.data_dir={tmp_path}"]))
-    point_checks.check_data_folder(load(["model=tiny"]))
+    point_checks.check_data_folder(load(["dataset=fruit", f"dataset.data_dir={tmp_path}"]))
+    point_checks.check_data_folder(load([]))
 
 
 @pytest.mark.slow

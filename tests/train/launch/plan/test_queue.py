@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -65,9 +66,10 @@ def test_a_launch_ends_after_enough_rounds_where_others_can_follow(tmp_path, set
 
 def test_a_curve_with_longer_rounds_or_more_scatter_has_more_time(tmp_path, set_left_s):
     """Weights are scatter x root of a round's time: 0.01 x root 4 and 0.04 x root 1, as 1 to 2."""
-    first, second = (Run(curve(tmp_path, f"model={model}"), 1) for model in ("tiny", "digits_cnn"))
+    point = curve(tmp_path)
+    first, second = (Run(replace(point, name=name), 1) for name in ("first", "second"))
     set_left_s(47.0)
-    budget = Budget(47.0, {first.point.name: Cost(10.0, 0.0, 4.0, 0.01), second.point.name: Cost(10.0, 0.0, 1.0, 0.04)})
+    budget = Budget(47.0, {"first": Cost(10.0, 0.0, 4.0, 0.01), "second": Cost(10.0, 0.0, 1.0, 0.04)})
     assert budget.rounds(first, [second]).end_s == pytest.approx(10 + 9)
     assert budget.rounds(second, [first]).end_s == pytest.approx(10 + 18)
 
