@@ -11,7 +11,7 @@ import json
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,6 @@ from typing import Any, Literal
 from common import bounded_files
 
 _NUMBER = r"([\d.]+(?:[eE][-+]?\d+)?)"
-_HOROVOD = re.compile(rf"Total img/sec on (\d+) \w+\(s\): {_NUMBER} \+-")
 _CNN = re.compile(rf"total images/sec: {_NUMBER}")
 _KERAS = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9}) \[=+\]\s*-\s*([\d.]+m?s)(?:\s+([\d.]+)(us|ms|s)/(step|epoch|sample))?")
 _EPOCH = re.compile(r"^Epoch (\d+)/(\d+)", re.M)
@@ -51,48 +50,29 @@ class Log:
         return [rows[-1] | {name: f"{middle:.10g} {rows[-1][name].split()[1]}"}]
 
 
-@dataclass(frozen=True)
-class _Form:
-    """A log with the rate of the job, or the time of a step, on lines of one form.
-
-    line: its pattern, with the number as a group named images_per_s or step_s. unit: that of the number. stated: the
-    patterns of what else the log states before this line, by name.
-    """
-
-    line: str
-    unit: str
-    pick: Pick = ""
-    skip: int = 0
-    stated: Mapping[str, str] = field(default_factory=dict)
-
-
+# Logs with the rate of the job, or the time of a step, on lines of one form: its pattern, with the number as a group,
+# the unit of the number, which one counts, how many first ones do not, and patterns of what the log states before it.
 _RATE, _TIME = rf"(?P<images_per_s>{_NUMBER[1:-1]})", rf"(?P<step_s>{_NUMBER[1:-1]})"
-_FORMS = {
-    "LAMMPS": _Form(
-        rf"^Performance: .*?{_RATE} timesteps/s.*(?:\n.*CPU use with (?P<ranks>\d+) MPI tasks x (?P<threads>\d+))?",
-        "timesteps/s",
-        stated={"atoms": r"^Loop time of .* with (\d+) atoms"},
-    ),
-    "GROMACS": _Form(
-        rf"^Performance: +{_RATE} +[\d.]+$",
-        "ns/day",
-        stated={"ranks": r"^Using (\d+) MPI (?:thread|process)", "threads": r"^Using (\d+) OpenMP thread"},
-    ),
-    "HPCG": _Form(
-        rf"HPCG result is VALID with a GFLOP/s rating of[=:] ?{_RATE}",
-        "GFLOP/s",
-        stated={
-            "ranks": r"Machine Summary::Distributed Processes=(\d+)",
-            "threads": r"Machine Summary::Threads per processes=(\d+)",
-        },
-    ),
-    "nccl-tests": _Form(rf"^# Avg bus bandwidth *: {_RATE}", "GB/s"),
-    "Hugging Face's Trainer": _Form(rf"'train_samples_per_second': '?{_RATE}", "samples/s"),
-    "DeepSpeed": _Form(rf"RunningAvgSamplesPerSec={_RATE}", "samples/s", "last"),
-    "timm": _Form(rf"^Train: \d+ \[.*, +[\d.]+/s +\([\d.]+s, +{_RATE}/s\)", "images/s", "last"),
-    "PyTorch's imagenet example": _Form(rf"^Epoch: \[\d+\]\[ *\d+/\d+\]\s+Time +{_TIME} \(", "s", "median", 1),
-    "Lightning": _Form(rf"^Epoch \d+:.*100%.*, +{_RATE}it/s", "it/s", "last"),
-}
+_LAMMPS = rf"^Performance: .*?{_RATE} timesteps/s.*(?:\n.*CPU use with (?P<ranks>\d+) MPI tasks x (?P<threads>\d+))?"
+_FORMS: dict[str, tuple[str, str, Pick, int, dict[str, str]]] = {
+    "Horovod's synthetic benchmark": (  # what stands behind +- is a deviation of iterations, and no interval
+        rf"Total img/sec on (?P<ranks>\d+) \w+\(s\): {_RATE} \+-", "images/s", "", 0,
+        {"model": r"^(?:.*?\s)?Model:\s*(\S+)", "batch_per_rank": r"Batch size:\s*(\d+)"}),
+    "LAMMPS": (_LAMMPS, "timesteps/s", "", 0, {"atoms": r"^Loop time of .* with (\d+) atoms"}),
+    "GROMACS": (rf"^Performance: +{_RATE} +[\d.]+$", "ns/day", "", 0,
+                {"ranks": r"^Using (\d+) MPI (?:thread|process)", "threads": r"^Using (\d+) OpenMP thread"}),
+    "HPCG": (rf"HPCG result is VALID with a GFLOP/s rating of[=:] ?{_RATE}", "GFLOP/s", "", 0,
+             {"ranks": r"Machine Summary::Distributed Processes=(\d+)",
+              "threads": r"Machine Summary::Threads per processes=(\d+)"}),
+    "nccl-tests": (rf"^# Avg bus bandwidth *: {_RATE}", "GB/s", "", 0, {}),
+    "Hugging Face's Trainer": (rf"'train_samples_per_second': '?{_RATE}", "samples/s", "", 0, {}),
+    "DeepSpeed": (rf"RunningAvgSamplesPerSec={_RATE}", "samples/s", "last", 0, {}),
+    "timm": (rf"^Train: \d+ \[.*, +[\d.]+/s +\([\d.]+s, +{_RATE}/s\)", "images/s", "last", 0, {}),
+    "nanoGPT": (rf"^iter \d+: loss [\d.]+, time {_TIME}ms", "ms", "median", 1, {}),
+    "PyTorch's imagenet example": (
+        rf"^Epoch: \[\d+\]\[ *\d+/\d+\]\s+Time +{_TIME} \(", "s", "median", 1, {}),
+    "Lightning": (rf"^Epoch \d+:.*100%.*, +{_RATE}it/s", "it/s", "last", 0, {}),
+}  # fmt: skip
 
 
 def without_escapes(text: str) -> str:
@@ -103,13 +83,10 @@ def without_escapes(text: str) -> str:
 def read_log(text: str, where: str) -> Log:
     """Return the rows of a known log; none if it is not known. where: the name of its file."""
     text = re.sub(r"\r\n?", "\n", without_escapes(text))
-    for kind, form in _FORMS.items():
-        if rows := list(_form_rows(text, form)):
-            return Log(f"a log of {kind}", rows, form.pick, form.skip)
-    if rows := list(_nanogpt(text, where)):
-        return Log("a log of nanoGPT", rows, "median", 1)
+    for kind, (line, unit, pick, skip, stated) in _FORMS.items():
+        if rows := list(_form_rows(text, line, unit, stated)):
+            return Log(f"a log of {kind}", rows, pick, skip)
     for kind, read in (
-        ("a log of Horovod's synthetic benchmark", _horovod),
         ("a log of tf_cnn_benchmarks", _tf_cnn_benchmarks),
         ("an MLPerf log", _mlperf),
         ("a log of Keras", _keras),
@@ -129,37 +106,18 @@ def _stated(text: str, pattern: str) -> str:
     return str(matches[-1]).strip() if matches else ""
 
 
-def _form_rows(text: str, form: _Form) -> Iterator[Row]:
-    """Yield one row for each line of this form."""
-    for match in re.finditer(form.line, text, re.M):
-        before = text[: match.start()]
-        row = {name: _stated(before, pattern) for name, pattern in {"ranks": _RANKS_STATED, **form.stated}.items()}
-        row |= {name: value for name, value in match.groupdict().items() if value}
-        row |= {name: f"{row[name]} {form.unit}" for name in ("images_per_s", "step_s") if name in row}
-        yield row | {"line": _line(text, match.start())}
-
-
-def _nanogpt(text: str, where: str) -> Iterator[Row]:
-    """Yield one row a step; if the log states the tokens of a step of all ranks, with their rate."""
+def _form_rows(text: str, line: str, unit: str, stated: dict[str, str]) -> Iterator[Row]:
+    """Yield one row for each line of this form; with the tokens of a step of all ranks, as of nanoGPT, its rate."""
     tokens = _stated(text, r"^tokens per iteration will be: ([\d,]+)$").replace(",", "")
-    ranks = _stated(text, _RANKS_STATED)
-    for match in re.finditer(rf"^iter \d+: loss [\d.]+, time {_NUMBER}ms", text, re.M):
-        rate = {"images_per_s": f"{float(tokens) / float(match[1]) * 1000:.10g} tokens/s"} if tokens else {}
-        yield {"ranks": ranks, "step_s": f"{match[1]} ms", **rate, "line": _line(text, match.start())}
-
-
-def _horovod(text: str, where: str) -> Iterator[Row]:
-    """Yield one row for each total; what stands behind +- is a deviation of iterations, and no interval."""
-    before = 0
-    for match in _HOROVOD.finditer(text):
-        part, before = text[before : match.end()], match.end()
-        yield {
-            "model": _stated(part, r"^(?:.*?\s)?Model:\s*(\S+)"),
-            "ranks": match[1],
-            "batch_per_rank": _stated(part, r"Batch size:\s*(\d+)"),
-            "images_per_s": match[2],
-            "line": _line(text, match.start(1)),
-        }
+    patterns = {"ranks": _RANKS_STATED} | stated
+    places = {name: [*re.finditer(pattern, text, re.M)][::-1] for name, pattern in patterns.items()}
+    for match in re.finditer(line, text, re.M):
+        row = {name: next((m[1] for m in last if m.end() <= match.start()), "") for name, last in places.items()}
+        row |= {name: value for name, value in match.groupdict().items() if value}
+        row |= {name: f"{row[name]} {unit}" for name in ("images_per_s", "step_s") if name in row}
+        if tokens and unit == "ms":
+            row["images_per_s"] = f"{float(tokens) / float(match['step_s']) * 1000:.10g} tokens/s"
+        yield row | {"line": _line(text, match.start())}
 
 
 def _tf_cnn_benchmarks(text: str, where: str) -> Iterator[Row]:
