@@ -15,14 +15,50 @@ _BOXES |= dict.fromkeys(map(ord, "│┃║╎╏┆┇┊┋"), "|")
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)[\s#]*|\s*(\*\*[^*|]+\*\*[^|*.]{0,60}):?\s*")
 _RULE = re.compile(r"[|\s:+=~-]*[-=][|\s:+=~-]*")
 _WIKI = re.compile(r"\{\||\|\}|\|\+")  # lines of a MediaWiki table that are no rows
-_LATEX_RULE = re.compile(r"\\(?:[a-z]*rule|hline|end[a-z]*|caption\{[^{}]*\}|label\{[^{}]*\})\S*")
-_LATEX_MARKUP = re.compile(r"\\(?=[_%&#$])|\\text(?:bf|it)\{|[{}$]")
-_HTML_HEADING = re.compile(r"<h[1-4][^<>]{0,200}>([^<]{0,200})", re.I)
+_LATEX_RULE = re.compile(r"\s*\\(?:[a-z]*rule|hline|multicolumn|end(?:first|last)?(?:head|foot))\b")
+_LATEX_MARKUP = re.compile(r"\\hline|\\(?=[_%&#$])|\\text(?:bf|it)\{|[{}$]")
+_HTML_ROW = re.compile(r"<tr\b.*?(?=<tr\b|</table|\Z)", re.I | re.S)
+_HTML_CELL = re.compile(
+    r"<t[hd]\b(?:[^<>]{0,300}?colspan\D{0,2}(\d{1,2})\b)?[^<>]{0,300}>(.*?)(?=<t[hd]\b|</t[rhd]|\Z)", re.I | re.S
+)
+_HTML_HEADING = re.compile(r"<h([1-4])\b[^<>]{0,200}>", re.I)
 
 
 def read_markup(text: str) -> list[Table]:
-    """Return the tables of a text: of HTML, of LaTeX, else those between pipes, else those between blanks."""
-    return [(title, rows) for title, rows in _html(text) or _latex(text) if len(rows) > 1] or _printed(text)
+    """Return the tables of a text: those between pipes, of HTML and of LaTeX, else those between blanks."""
+    tables: dict[str, list[Table]] = {"pipes": [], "blanks": []}
+    for (title, kind), group in itertools.groupby(_lines(_with_pipes(text)), lambda item: (item[1], _kind(item[2]))):
+        lines = [(number, line) for number, _, line in group]
+        rows = _piped(lines) if kind == "pipes" else _aligned(lines) if kind else []
+        if rows:
+            tables[kind].append((title, rows))
+    return tables["pipes"] or tables["blanks"]
+
+
+def _with_pipes(text: str) -> str:
+    """Return a text with the rows of tables of HTML and LaTeX between pipes, on the lines where they begin.
+
+    A row of LaTeX is one line.
+    """
+    if re.match(r"\s*<", text):
+        text = _HTML_HEADING.sub(lambda heading: "#" * int(heading[1]) + " ", _HTML_ROW.sub(_html_row, text))
+    if "\\begin{" in text:
+        text = "\n".join(map(_latex_line, text.split("\n")))
+    return text
+
+
+def _latex_line(line: str) -> str:
+    """Return a line of LaTeX: a row of a table between pipes, a rule as one, or as it is."""
+    row, end, _ = line.partition("\\\\")
+    cells = [_LATEX_MARKUP.sub("", cell).strip() for cell in re.split(r"(?<!\\)&", row)]
+    return f"| {' | '.join(cells)} |" if end and cells[1:] else "|-|" if _LATEX_RULE.match(line) else line
+
+
+def _html_row(row: re.Match[str]) -> str:
+    """Return a row of HTML between pipes, with rules for its other lines; a cell over several columns is repeated."""
+    cells = [cell for span, cell in _HTML_CELL.findall(row[0]) for _ in range(int(span or 1))]
+    texts = (" ".join(cell.replace("|", "\\|").split()) for cell in cells)
+    return f"| {' | '.join(texts)} |" + "\n|-|" * (row[0].count("\n") - 1) + "\n"
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, str]]:
@@ -42,17 +78,6 @@ def _kind(line: str) -> str:
     text = line.strip()
     piped = "|" in text or text.startswith("!") or ("+" in text and _RULE.fullmatch(text))
     return "pipes" if piped else "blanks" if text else ""
-
-
-def _printed(text: str) -> list[Table]:
-    """Return the tables between pipes; if there are none, those whose columns stand between blanks."""
-    tables: dict[str, list[Table]] = {"pipes": [], "blanks": []}
-    for (title, kind), group in itertools.groupby(_lines(text), lambda item: (item[1], _kind(item[2]))):
-        lines = [(number, line) for number, _, line in group]
-        rows = _piped(lines) if kind == "pipes" else _aligned(lines) if kind else []
-        if rows:
-            tables[kind].append((title, rows))
-    return tables["pipes"] or tables["blanks"]
 
 
 def _piped(lines: Sequence[tuple[int, str]]) -> Rows:
@@ -106,53 +131,8 @@ def _even(rows: Rows) -> Rows:
 
 def blanks(text: str) -> Rows:
     """Return the table of lines whose cells are a blank apart; its headers may stand in a comment."""
-    lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    rows = [(number, cells) for number, cells in lines if not cells[0].startswith("#")]
-    above = (
-        [(number, " ".join(cells).lstrip("# ").split()) for number, cells in lines if number < rows[0][0]]
-        if rows
-        else []
-    )
-    if above and len(above[-1][1]) == len(rows[0][1]):
-        rows = [above[-1], *rows]
-    return _even(rows)
-
-
-def _parts(text: str, begin: str) -> list[tuple[int, str]]:
-    """Return the texts behind each begin of an element, each with its line; it takes linear time."""
-    line, parts = 1, []
-    for part in re.split(begin, text, flags=re.I):
-        parts.append((line, part))
-        line += part.count("\n")
-    return parts
-
-
-def _latex(text: str) -> list[Table]:
-    """Return the tables of LaTeX; a header that is repeated for the next page counts once."""
-    tables: list[Table] = []
-    for line, table in _parts(text, r"\\begin\{(?:tabular\w?\*?|longtable)\}")[1:]:
-        body = re.sub(r"^(?:\[\w+\]|\{[^{}]*\})*", "", table.partition(r"\end{")[0])
-        rows: Rows = []
-        for below, part in _parts(_LATEX_RULE.sub("", body), r"\\\\"):
-            cells = [_LATEX_MARKUP.sub("", cell).strip() for cell in re.split(r"(?<!\\)&", part)]
-            if len(cells) > 1 and cells not in [head for _, head in rows[:1]]:
-                rows.append((line + below - 1, cells))
-        tables.append(("", rows))
-    return tables
-
-
-def _html(text: str) -> list[Table]:
-    """Return the tables of a document in HTML; a cell that spans several columns is repeated."""
-    tables: list[Table] = []
-    title = ""
-    for line, part in _parts(text, "<table") if re.match(r"\s*<", text) else ():
-        rows: Rows = []
-        for below, row in _parts(re.split("</table", part, flags=re.I)[0], "<tr")[1:]:
-            cells: list[str] = []
-            for _, cell in _parts(row, r"<t(?=[hd]\b)")[1:]:
-                span = re.match(r"[^>]*colspan\D{0,2}(\d{1,2})\b", cell)
-                cells += [_without_markup(cell.partition(">")[2])] * int(span[1] if span else 1)
-            rows.append((line + below - 1, cells))
-        tables.append((title, rows))
-        title = _without_markup(([title, *_HTML_HEADING.findall(part)])[-1])
-    return tables
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    rows = [(number, line.split()) for number, line in lines if not line.startswith("#")]
+    comments = [*itertools.takewhile(lambda line: line[1].startswith("#"), lines)]
+    heads = [(number, line.lstrip("# ").split()) for number, line in comments[-1:]]
+    return _even([*(head for head in heads if rows and len(head[1]) == len(rows[0][1])), *rows])

@@ -221,8 +221,8 @@ def _frame(content: Any) -> pd.DataFrame:
     if isinstance(content, dict):
         values = [*content.values()]
         records = [value for value in values if isinstance(value, list) and value and isinstance(value[0], dict)]
-        if "schema" in content or len(records) == 1:
-            content = content["data"] if "schema" in content else records[0]
+        if len(records) == 1:
+            content = records[0]
         elif values and all(isinstance(value, list) for value in values):
             return pd.DataFrame(content.get("data", content), columns=content.get("columns"))
         elif values and all(isinstance(value, dict) for value in values):
