@@ -2,34 +2,21 @@ import pytest
 
 from analysis.user_table import headers
 
+# The name of headers, and the factor of their unit.
+HEADERS = {
+    ("ranks", 1): ("# of GPUs", "Total # of GPUs", "GPUs used", "nGPUs", "ngpu", "nranks", "nproc", "Ntasks", "PEs"),
+    ("ranks_per_node", 1): ("GPUs/node",), ("batch_per_rank", 1): ("batch size / GPU",),
+    ("wall_s", 1e-3): ("wall_time_ms",), ("wall_s", 60): ("Train time [min]",), ("step_s", 1e-3): ("ms/step",),
+    ("rate", 1e3): ("Throughput (k tok/s)",), ("images_per_s_per_rank", 1): ("images/s per GPU",),
+    ("images_per_s_per_node", 1): ("images/s per node",), ("efficiency", 0.01): ("Parallel Efficiency (%)",),
+    ("setting", 1): ("No. Particles",),
+}  # fmt: skip
 
-@pytest.mark.parametrize(
-    ("text", "name", "factor"),
-    [
-        ("# of GPUs", "ranks", 1),
-        ("Total # of GPUs", "ranks", 1),
-        ("GPUs used", "ranks", 1),
-        ("nGPUs", "ranks", 1),
-        ("ngpu", "ranks", 1),
-        ("nranks", "ranks", 1),
-        ("nproc", "ranks", 1),
-        ("Ntasks", "ranks", 1),
-        ("PEs", "ranks", 1),
-        ("GPUs/node", "ranks_per_node", 1),
-        ("wall_time_ms", "wall_s", 1e-3),
-        ("Train time [min]", "wall_s", 60),
-        ("ms/step", "step_s", 1e-3),
-        ("Throughput (k tok/s)", "rate", 1e3),
-        ("images/s per GPU", "images_per_s_per_rank", 1),
-        ("images/s per node", "images_per_s_per_node", 1),
-        ("Parallel Efficiency (%)", "efficiency", 0.01),
-        ("batch size / GPU", "batch_per_rank", 1),
-        ("No. Particles", "setting", 1),
-    ],
-)
-def test_a_whole_header_of_the_list(text, name, factor):
+
+@pytest.mark.parametrize(("text", "meaning"), [(text, meaning) for meaning, texts in HEADERS.items() for text in texts])
+def test_a_whole_header_of_the_list(text, meaning):
     column = headers.read_header(text)
-    assert (column.name, column.unit.factor) == (name, factor)
+    assert (column.name, column.unit.factor) == meaning
 
 
 @pytest.mark.parametrize(
