@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
 
 from analysis import TableError
 from analysis.user_table import headers
-from analysis.user_table.headers import UNUSED, Column, plain
+from analysis.user_table.headers import Column, plain
 from common import bounded_files as bounded
 
 SUFFIX = ".columns.yaml"
@@ -24,7 +24,7 @@ _DIRECTIVES = {"decimal": (".", ","), "rows": ("repeats",), "scaling": ("weak", 
 
 @dataclass(frozen=True)
 class Choices:
-    """What COLUMNS= says: names by header in lower case, by number, or by a pattern with "*"; and directives."""
+    """What COLUMNS= says: names by header, by number, or by a pattern with "*"; and directives."""
 
     text: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -32,18 +32,20 @@ class Choices:
     used: set[str] = field(default_factory=set)  # names that matched a header
 
     def adding(self, answer: str) -> str:
-        """Return the text of COLUMNS with one more answer."""
-        return ",".join(filter(None, (self.text, answer)))
+        """Return the text of COLUMNS with one more answer, which replaces that to the same header."""
+        parts = (part for text in (self.text, answer) for part in _PART.split(text) if part)
+        return ",".join({part.rpartition("=")[0].strip(): part for part in parts}.values())
 
     def column(self, text: str, number: int) -> Column:
         """Return a column as the user names it, else as its header says."""
         column = headers.read_header(text, number)
         for pattern, name in sorted(self.names.items(), key=lambda item: "*" in item[0]):
-            whole = re.escape(pattern).replace(r"\*", "(.+)", 1)
+            whole = re.escape(re.sub(r"\s+", " ", pattern)).replace(r"\*", "(.+)", 1)
             match = re.fullmatch(whole, re.sub(r"\s+", " ", text).strip(), re.I)
             if match or pattern == str(number):
                 self.used.add(pattern)
-                return column.assigned(name, label=match[1].strip() if match and match.groups() else "")
+                label = match[1].strip() if match and match.groups() else ""
+                return replace(column.assigned(name, label=label), key=pattern if label else "")
         return column
 
 
@@ -65,16 +67,16 @@ def parse(text: str) -> Choices:
     for part in _PART.split(text) if text else ():
         header, separator, value = (part_text.strip() for part_text in part.rpartition("="))
         key, name = plain(header), value.partition(" ")[0]
-        allowed = headers.is_name(name) or name == UNUSED
+        allowed = headers.is_name(name)
         count = key == "ranks" and re.fullmatch(r"[1-9]\d{0,8}", value)
         if separator and (value in _DIRECTIVES.get(key, ()) or count or (key == "table" and not allowed)):
             directives[key] = value
         elif separator and header.strip("*") and allowed:
-            names[key] = value
+            names[header] = value
         else:
             raise TableError(
                 f"COLUMNS: '{part.strip()}' given; allowed: HEADER=NAME, of {', '.join(sorted(headers.NAMES))}, "
-                "unused, or tokens_per_s and the like; a number or a pattern with * for HEADER; cells=NAME; "
+                "unused, measured, or tokens_per_s and the like; a number or a pattern with * for HEADER; cells=NAME; "
                 "ranks=NUMBER; decimal=. or ,; rows=repeats; scaling=weak or strong; table=TITLE"
             )
     return Choices(text.strip(), names, directives)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import pandas as pd
 
@@ -47,21 +46,18 @@ class Assembly:
         """Add the columns of text: models and the like, and those without which rows would be alike.
 
         Raises Question if rows of one number of ranks are alike in all but what was measured, and an unused column
-        differs, or nothing shows that they are repeats.
+        differs, or nothing shows that they are repeats; or if an unused text may name curves.
         """
         texts: dict[str, list[str]] = {}
-        for column in columns:
-            if column.name in TEXT and (column.name != "setting" or column.by_user or column.text == "setting"):
-                self._add(texts, column, column.name, column.why)
-        for column in columns:
-            listed = column.name in ("setting", "cores", "batch") and column.number not in self.used
-            if listed and self._several(column) and self._separates(column, texts):
-                self._add(texts, column, "setting", "rows would be alike without it")
-        unused = [
-            c
-            for c in columns
-            if c.name in ("", "setting", "cores") and c.number not in self.used and (c.text or not c.numeric)
-        ]
+        for column in sorted(columns, key=lambda column: column.name in ("setting", "cores", "batch")):
+            exact = column.name in TEXT and (column.name != "setting" or column.by_user or column.text == "setting")
+            size = column.name in ("setting", "cores", "batch") and self._several(column)
+            if exact:
+                self._add(texts, column)
+            elif size and self._separates(column, texts):
+                self._add(texts, column.named("setting", "rows would be alike without it"))
+        unused = [c for c in columns if c.name in ("", "setting", "cores", "batch") and c.number not in self.used]
+        unused = [column for column in unused if column.text or not column.numeric]
         self._confirm_hosts(self.values.assign(**texts))
         if "rows" not in self.choices.directives:
             self._ask_alike(texts, unused)
@@ -93,32 +89,29 @@ class Assembly:
         several = rows.groupby([*texts, "cells"])["ranks"].nunique() > 1
         return bool(several.groupby([*texts]).sum().max() > 1 if texts else several.sum() > 1)
 
-    def _separates(self, column: Column, texts: Mapping[str, list[str]]) -> bool:
-        """Return whether fewer rows are alike with a column as a setting."""
-        names = {**texts, "": list(column.cells)}
-        return bool(self._alike(names, _WORK, "first").sum() < self._alike(texts, _WORK, "first").sum())
-
-    def _add(self, texts: dict[str, list[str]], column: Column, name: str, why: str) -> None:
-        """Add a column of text, behind what the name has already."""
+    def _add(self, texts: dict[str, list[str]], column: Column) -> None:
+        """Add a column of text, behind what its name has already."""
+        name = column.name
         short = name == "setting" and (column.numeric or all(len(cell) < 6 for cell in column.cells))
         cells = [f"{column.text} {cell}" if short and cell and column.number else cell for cell in column.cells]
         before = texts.get(name, [""] * len(cells))
         texts[name] = [" ".join(filter(None, both)) for both in zip(before, cells, strict=True)]
         header = f"{self.columns[name].text}, {column.text}" if name in self.columns else column.text
-        self.columns[name] = replace(column, text=header, name=name, why="" if column.by_user else why)
+        self.columns[name] = replace(column, text=header, why="" if column.by_user else column.why)
         self.used.add(column.number)
 
-    def _alike(
-        self, texts: Mapping[str, list[str]], but: Sequence[str] = (), keep: Literal["first", False] = False
-    ) -> pd.Series:
-        """Return which rows are alike in all that identifies a run, `but` these, and not in what was measured."""
-        names = [name for name in (*headers.SIZES, "repeat") if name in self.values and name not in but]
+    def _distinct(self, texts: Mapping[str, Sequence[str]]) -> tuple[pd.DataFrame, list[str]]:
+        """Return the rows that differ in what identifies a run or was measured, and the names of the former columns."""
+        identity = self.values[[name for name in (*headers.SIZES, "repeat") if name in self.values]].assign(**texts)
         measured = [name for name in self.values if name in MEASURED]
-        identity = self.values[names].assign(**texts)
         rows = identity.join(self.values[measured])[self.values["ranks"].notna()]
-        rows = rows.dropna(subset=measured, how="all").drop_duplicates()
-        alike = identity.loc[rows.index].duplicated(keep=keep)
-        return alike.reindex(identity.index, fill_value=False)
+        return rows.dropna(subset=measured, how="all").drop_duplicates(), [*identity]
+
+    def _separates(self, column: Column, texts: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether fewer rows are alike, whatever their work, with a column as a setting."""
+        (rows, names), cells = self._distinct(texts), pd.Series(column.cells)
+        names = [name for name in names if name not in _WORK]
+        return bool(rows.assign(_=cells).duplicated([*names, "_"]).sum() < rows.duplicated(names).sum())
 
     def _ask_alike(self, texts: dict[str, list[str]], unused: Sequence[Column]) -> None:
         """Raise Question if rows are alike: repeats, or told apart by an unused column? Note those that are repeats.
@@ -126,22 +119,24 @@ class Assembly:
         Repeats stand one below the other, measured much the same, and no unused column differs between them, but by
         numbers with decimals that occur at one number of ranks alone, as what was measured beside.
         """
-        alike, ranks = self._alike(texts), self.values["ranks"]
-        if not alike.any():
+        rows, names = self._distinct(texts)
+        alike, ranks = rows[rows.duplicated(names, keep=False)], self.values["ranks"]
+        if alike.empty:
             return
-        count = ranks[alike].iloc[0]
-        lines = [str(row.line) for row, same in zip(self.rows, alike & ranks.eq(count), strict=True) if same]
-        text = f"lines {', '.join(lines[:4])} have {count:g} ranks but other values"
+        count = alike["ranks"].iloc[0]
+        lines = ", ".join(str(self.rows[at].line) for at in alike.index[alike["ranks"].eq(count)][:4])
+        text = f"lines {lines} have {count:g} ranks but other values"
         apart = [c for c in unused if self._separates(c, texts) and (self._several(c) or not self._measured(c))]
-        groups = self.values[alike].groupby([ranks[alike], *(pd.Series(t)[alike] for t in texts.values())])
-        measured = groups[[name for name in self.values if name in MEASURED]]
+        measured = alike.groupby(names, dropna=False)[[name for name in alike if name in MEASURED]]
         spread = (measured.max() / measured.min()).max().max()
         if not apart and spread <= _REPEATS and ranks.ne(ranks.shift()).sum() == ranks.nunique():
             text = f"{text}, and no column distinguishes them: they are repeats here"
             self.notes.append(f"{self.grid.place}: {text}")
             return
-        answers = [f"{column.key}=setting" for column in apart if self._several(column)]
+        answers = [f"{c.key}={name}" for c in apart if c.name == "batch" for name in headers.SCOPED["batch"]]
+        answers += [f"{c.key}=setting" for c in apart if c.name != "batch" and self._several(c)]
         answers += ["rows=repeats"] * bool(spread <= _NO_REPEATS)
+        answers += [f"{c.key}=ranks" for c in apart if c.counting and not c.name and "ranks" not in self.columns]
         raise Question(f"{text}: repeats? For several curves add a column with their names", answers)
 
     def _measured(self, column: Column) -> bool:
@@ -233,13 +228,18 @@ class Assembly:
             raise Question(f"does '{column.text}' count hosts, each as one rank?", [f"{column.key}=nodes"])
 
     def _name_scaling(self) -> None:
-        """Set whether times are those of equal work in all or of each rank; a note asks if nothing shows it."""
+        """Set whether times are those of equal work in all or of each rank; a note asks if nothing shows it.
+
+        Other steps, epochs, images or sizes are other work.
+        """
         time = next((name for name in rates.TIMES if name in self.values), "")
+        works = [name for name in ("steps_per_rank", "epochs", "images") if name in self.values]
+        equal = not self.varied and bool((self.values[works].nunique() <= 1).all())
         if stated := self.choices.directives.get("scaling", ""):
             self.scaling, why = stated, f"{stated} scaling: as COLUMNS says"
         elif self.scaling:
             why = "weak or strong scaling as its column says"
-        elif time and rates.falls(self.values, time) and self._equal_work():
+        elif time and equal and rates.falls(self.values, time):
             self.scaling, why = "strong", "strong scaling: times fall with the ranks"
         if not time or "images_per_s" in self.values or {"steps_per_rank", "global_batch"} <= {*self.values}:
             return
@@ -251,15 +251,6 @@ class Assembly:
                 f"{self.grid.place}: '{self.columns[time].text}' gives no speedup: is the work equal for each rank "
                 f'(COLUMNS="{weak}"), or in all (COLUMNS="{strong}")?'
             )
-
-    def _equal_work(self) -> bool:
-        """Return whether no column shows that the runs of a curve did different work: steps, epochs, images, sizes."""
-        for curve in rates.curves(self.values):
-            steps = curve.get("steps_per_rank", pd.Series(1.0, curve.index))
-            others = [curve[name].nunique() for name in ("epochs", "images") if name in curve]
-            if max([*others, min(steps.nunique(), (steps * curve["ranks"]).nunique())]) > 1:
-                return False
-        return not self.varied
 
     def _confirm_ratio(self, column: Column) -> None:
         """Raise Question if a ratio is hardly a speedup, as not above 1 on more ranks, or hardly an efficiency."""

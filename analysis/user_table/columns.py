@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from analysis.user_table import headers, numbers, units
 from analysis.user_table.answers import Choices, Question
-from analysis.user_table.headers import AWKWARD, KIND, MEASURED, TEXT, UNIT_KINDS, Column, plain
+from analysis.user_table.headers import AWKWARD, KIND, MEASURED, TEXT, UNIT_KINDS, UNKNOWN, Column, plain
 from analysis.user_table.table_files import Grid, GridRow, trimmed
 from analysis.user_table.units import CORE, NODE, RANK
 
@@ -41,8 +41,9 @@ def read_columns(grid: Grid, choices: Choices) -> tuple[list[Column], list[GridR
     for number, text in enumerate(texts, 1):
         awkward = AWKWARD.search(text) or re.fullmatch(r"\d*", text) or len(text) > 50 or alike[plain(text)] > 1
         below_it = tuple(row.cells[number - 1] for row in body)
-        column = replace(choices.column(text, number), cells=below_it, key=str(number) if awkward else text)
-        columns.append(_by_cells(column))
+        column = choices.column(text, number)
+        key = column.key or (str(number) if awkward else text)
+        columns.append(_by_cells(replace(column, cells=below_it, key=key)))
         if columns[-1].name == "ranks" and all(devices := tuple(numbers.counted(cell)[1] for cell in below_it)):
             columns.append(replace(columns[-1], name="gpu", cells=devices))
     if count := choices.directives.get("ranks"):
@@ -118,7 +119,7 @@ def _across(columns: list[Column], choices: Choices) -> list[Column]:
     choices.used.update(["cells"] if value and across else [])
     labels = {c.number: match[1] if (match := _ACROSS.fullmatch(c.text)) else c.text for c in across}
     return [
-        replace(c.assigned(value or "cells", bool(value), labels[c.number]), key="cells") if c.number in labels else c
+        replace(c.assigned(value or UNKNOWN, bool(value), labels[c.number]), key="cells") if c.number in labels else c
         for c in columns
     ]
 

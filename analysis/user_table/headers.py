@@ -21,8 +21,8 @@ RATES = ("images_per_s_per_rank", "images_per_s_per_node", "images_per_s")
 TIMES = ("init_s", "wall_s", "job_s", "epoch_s", "step_s")
 RATIOS = ("speedup", "efficiency")
 NAMES = (*TEXT, "scaling", *SIZES, *TIMES, *RATES, *RATIOS, "low", "high", "repeat", "repeats")
-UNUSED = "unused"
-MEASURED = (*TIMES, *RATES, *RATIOS, "low", "high", "rate", "cells")  # names and other meanings
+UNUSED, UNKNOWN = "unused", "measured"  # in COLUMNS=: leave a column out; it was measured, and its name is asked
+MEASURED = (*TIMES, *RATES, *RATIOS, "low", "high", "rate", UNKNOWN)  # names and other meanings
 NUMERIC = (*MEASURED, *SIZES, "repeat", "repeats", "batch", "cores")
 # What is measured, and the kinds of unit that its cells may have.
 KIND = dict.fromkeys((*RATES, "rate", "low", "high"), "rate") | dict.fromkeys(TIMES, "time")
@@ -53,7 +53,7 @@ class Column:
     """A column: its header, its number from 1 on, its meaning and its cells.
 
     name: of NAMES; or a meaning that the rest of the table must settle: "rate" and "batch" (of one rank or of all),
-    "cells", "cores"; or "other" if it is none of them, "" if it is not known. unit: of its header, then of its values.
+    "cores", UNKNOWN; or "other" if it is none of them, "" if it is not known. unit: of its header, then of its values.
     by_user: whether COLUMNS= says it. label: the text of "*" in the pattern that names it. why: what confirms its
     meaning, if not its header. values: its cells in s, 1/s and fractions. key: what COLUMNS= calls it.
     """
@@ -95,7 +95,7 @@ class Column:
 
         "8x4" may be anything, and so may numbers below a unit as "(MB)" or below a header that begins with a number.
         """
-        if not self.varies or self.unit.kind not in ("", "count") or re.match(r"\d|.*[)\]]$", self.text):
+        if not self.varies or self.unit.kind not in ("", "count") or re.match(r"\d|.*\w\w[)\]]$", self.text):
             return False
         counts = (cell if re.fullmatch(r"\d+ ?[x×] ?\d+", cell) else numbers.counted(cell)[0] for cell in self.filled)
         return all(re.match(r"[1-9][\d,]*(?![\d.e])", cell) and numbers.counts(cell) for cell in counts)
@@ -105,13 +105,18 @@ class Column:
         return replace(self, name=name, why=why or self.why)
 
     def assigned(self, value: str, by_user: bool = True, label: str = "") -> Column:
-        """Return the column with a name, and a unit behind it, as "wall_s min" or "tokens_per_s"."""
+        """Return the column with a name, and a unit behind it, as "wall_s min" or "tokens_per_s".
+
+        One that was measured keeps the name of its header.
+        """
         name, _, unit_text = value.partition(" ")
         unit = units.read_unit(unit_text) or self.unit if unit_text else self.unit
         if name not in NAMES and (other := _OTHER_RATE.fullmatch(name)):
             name = f"images_per_s{other[2] or ''}"
             work = unit.work if unit.work.lower() == other[1] else units.work(other[1])  # "MB", of mb_per_s
             unit = Unit("rate", unit.factor if unit.kind == "rate" else 1.0, work, text=unit.text or value)
+        if name == UNKNOWN and self.name in MEASURED:
+            name = self.name
         return replace(self, name="other" if name == UNUSED else name, unit=unit, by_user=by_user, label=label)
 
 
@@ -122,8 +127,8 @@ def displayed(name: str, work: str) -> str:
 
 
 def is_name(name: str) -> bool:
-    """Return whether a text is the name of a column, as "wall_s" or "tokens_per_s"."""
-    return name in NAMES or bool(_OTHER_RATE.fullmatch(name))
+    """Return whether COLUMNS= may call a column so, as "wall_s" or "tokens_per_s"."""
+    return name in (*NAMES, UNUSED, UNKNOWN) or bool(_OTHER_RATE.fullmatch(name))
 
 
 def plain(text: str) -> str:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Sequence
 
-from analysis.user_table import headers, numbers
+from analysis.user_table import headers, numbers, units
 from analysis.user_table.answers import Question
-from analysis.user_table.headers import AWKWARD, MEASURED, RATES, SCOPED, UNUSED, Column, plain
+from analysis.user_table.headers import AWKWARD, KIND, MEASURED, RATES, SCOPED, UNKNOWN, UNUSED, Column, plain
+from analysis.user_table.units import PLAIN
 
-_STATISTICS = ("mean", "average", "avg", "median", "min", "best")  # of a time or rate, in this order
-_FITTING = {  # names that an unknown column with such units may have
-    "time": ("wall_s", "step_s", "epoch_s", "job_s"), "ratio": ("speedup", "efficiency"),
-    "share": ("efficiency", "speedup"), "rate": (RATES[2], *RATES[:2]),
+_NAMES = {  # that a column may have, by the kind of its unit
+    "time": ("wall_s", "step_s", "epoch_s", "job_s"), "rate": (RATES[2], *RATES[:2]),
+    "ratio": ("speedup", "efficiency"), "share": ("efficiency", "speedup"),
+    "": (RATES[2], RATES[0], "wall_s", "step_s", "epoch_s", "speedup", "efficiency"),
 }  # fmt: skip
-_RISING, _FALLING, _FLAT = (RATES[2], "speedup"), ("wall_s", "step_s", "efficiency"), (RATES[0], "wall_s", "efficiency")
-_WORDS = 5  # of a header that a pattern may have on each side
+_LIKELY = re.compile(
+    r"time|sec|elapsed|duration|latency|rate|throughput|speed|perf|flop|mean|average|median|ms\b|_s\b|/", re.I
+)
+_PARTS = 11  # of a header that a pattern may have on each side: words and blanks, else words, numbers and marks
 Keyed = Sequence[tuple[str, Column]]  # columns, each behind the text by which COLUMNS= names it
 
 
@@ -39,14 +41,15 @@ def resolved(columns: list[Column], alone: bool) -> list[Column]:
     columns = [c.named("other") if not c.by_user and _quantity(c) in by_user else c for c in columns]
     for name in dict.fromkeys(column.name for column in columns):
         same = [column for column in columns if column.name == name]
-        if name in (*MEASURED, *headers.SIZES, "batch", "scaling"):
+        if name != UNKNOWN and name in (*MEASURED, *headers.SIZES, "batch", "scaling"):
             if len({(column.cells, column.unit) for column in same}) > 1:
-                raise which(name, same, columns)
+                raise which(name, same)
             columns = [column for column in columns if column.name != name or column is same[0]]
     _ask_count(columns)
-    if not any(column.name in MEASURED and column.name != "cells" for column in columns):
+    unknown = [column for column in columns if column.name == UNKNOWN]
+    if any(column.by_user for column in unknown) or not any(c.name in MEASURED and c not in unknown for c in columns):
         raise _unmeasured(columns)
-    return columns
+    return [column.named("other") if column in unknown else column for column in columns]
 
 
 def _quantity(column: Column) -> str:
@@ -55,58 +58,33 @@ def _quantity(column: Column) -> str:
     return "rate" if column.name in RATES else column.name if column.name in sizes else ""
 
 
-def which(name: str, same: Sequence[Column], columns: Sequence[Column]) -> Question:
+def which(name: str, same: Sequence[Column]) -> Question:
     """Return the question which of several columns is a quantity, or whether each is a curve."""
-    names = SCOPED.get(name, (name,))
-    text = f"several columns are {names[0]}: {_texts(same)}"
-    return Question(text, _offers([*(_patterns(same) if name in MEASURED else ()), *_singly(same)], columns, names))
+    names = (UNKNOWN,) if KIND.get(name) == "rate" else SCOPED.get(name, (name,))
+    keys = [*(key for key, _ in _patterns(same) if name in MEASURED), *(column.key for column in same)]
+    return Question(f"several columns are {SCOPED.get(name, (name,))[0]}: {_texts(same)}", _offers(keys, names))
 
 
 def _texts(columns: Sequence[Column]) -> str:
     return ", ".join(repr(column.text) for column in columns if column.text)
 
 
-def _singly(columns: Sequence[Column]) -> Keyed:
-    return [(column.key, column) for column in columns]
-
-
-def _offers(keyed: Keyed, columns: Sequence[Column], names: Sequence[str] = ()) -> list[str]:
-    """Return the settings that name some columns of a table: the likeliest name of each first.
-
-    names: those that are possible, else those that fit the unit of a column, or its course over the ranks. A rate whose
-    header says of what it is has that name alone.
-    """
-    ranks = next((column for column in columns if column.name in ("ranks", "nodes")), None)
-    named = [(key, [c.name] if c.name in RATES else names or _fitting(c, ranks)) for key, c in keyed]
-    return [f"{key}={fitting[at]}" for at in range(6) for key, fitting in named if at < len(fitting)]
-
-
-def _fitting(column: Column, ranks: Column | None) -> Sequence[str]:
-    """Return the names that a column may have, by its unit, else by its course from the fewest to the most ranks."""
-    for kind in (*numbers.kinds(column.cells), column.unit.kind):
-        if kind in _FITTING:
-            return _FITTING[kind]
-    names: Sequence[str] = _FLAT
-    if ranks is not None:
-        points = zip(map(numbers.value, ranks.cells), map(numbers.value, column.cells), strict=True)
-        values = [value for count, value in sorted(points) if count > 0 and not math.isnan(value)]
-        if values and not 0.9 < values[-1] / (values[0] or 1) < 1.1:
-            names = _RISING if values[-1] > values[0] else _FALLING
-        names = sorted(names, key=("speedup", "efficiency").__contains__, reverse=bool(values and values[0] == 1))
-    return [*dict.fromkeys((*names, *RATES[::2], "wall_s", "speedup", "step_s"))]
+def _offers(keys: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the settings that give these keys these names: the first name of each key first."""
+    return [f"{key}={name}" for name in names for key in keys]
 
 
 def _patterns(columns: Sequence[Column]) -> Keyed:
-    """Return the patterns with "*" of columns of one unit whose headers begin or end in the same words.
+    """Return the patterns with "*" of columns of one unit whose headers begin or end alike, each with its first column.
 
-    Each has its first column. Of patterns of the same columns the longest counts.
+    Of patterns of the same columns the longest counts.
     """
     alike: dict[tuple[object, ...], list[Column]] = {}
     for column in columns:
-        words = column.text.split()
-        for before, after in itertools.product(range(min(len(words), _WORDS)), repeat=2):
-            if 0 < before + after < len(words):
-                pattern = " ".join([*words[:before], "*", *words[len(words) - after :]])
+        parts = re.findall(r"\S+|\s+" if " " in column.text else r"\d+|[^\W\d_]+|[\W_]+", column.text)
+        for before, after in itertools.product(range(min(len(parts), _PARTS)), repeat=2):
+            if 0 < before + after < len(parts):
+                pattern = "*".join(("".join(parts[:before]), "".join(parts[len(parts) - after :])))
                 alike.setdefault((pattern, column.unit, numbers.kinds(column.cells)), []).append(column)
     longest: dict[tuple[int, ...], tuple[str, Column]] = {}
     for key, same in sorted(alike.items(), key=lambda item: len(str(item[0][0]))):
@@ -126,10 +104,10 @@ def _ask_count(columns: Sequence[Column]) -> None:
         if counting:
             none = ",".join(f"{column.key}={UNUSED}" for column in counting)
             text = f"are the ranks counted by {_texts(counting)}? If not, each node is one rank"
-            raise Question(text, [*_offers(_singly(counting), columns, ("ranks", "setting")), none])
+            raise Question(text, [*_offers([c.key for c in counting], ("ranks", "setting")), none])
     elif not ranks.by_user and nodes.varies and not (ranks.varies and _holds(ranks, nodes)):
         text = f"'{ranks.text}' is {ranks.cells[0]} at {nodes.cells[0]} nodes: of each node, or of all?"
-        raise Question(text, _offers(_singly([ranks]), columns, ("ranks_per_node", "ranks")))
+        raise Question(text, _offers([ranks.key], ("ranks_per_node", "ranks")))
 
 
 def _holds(counts: Column, nodes: Column) -> bool:
@@ -139,16 +117,23 @@ def _holds(counts: Column, nodes: Column) -> bool:
 
 
 def _no_ranks(columns: Sequence[Column]) -> Question:
-    """Return the question for a table without numbers of ranks: are they across, or in a column that may count?"""
-    counting = [c for c in columns if c.key and c.counting and _may_count(c)]
-    across = [c for c in columns if c.name in ("", *MEASURED) and c.numeric and re.match(r"\d", c.text)]
-    cells = [("cells", across[0])] if sum(column.text.isdigit() for column in across) > 1 else []
-    answers = _offers(_singly(counting), columns, ("ranks",)) + _offers([*_patterns(across), *cells], columns)
-    for column in columns if not answers else ():
-        if headers.read_header(column.text).name in ("ranks", "nodes"):
-            bad = next((cell for cell in column.filled if not numbers.counts(cell)), "0")
-            return Question(f"'{column.text}' should count ranks, and '{bad}' is not a whole number above 0")
-    return _missing("ranks (GPUs, workers, processes, or nodes and GPUs per node)", columns, answers)
+    """Return the question for a table without numbers of ranks: are they across, or in a column that may count?
+
+    Columns that count up come first.
+    """
+    counting = [column for column in columns if column.key and column.counting and _may_count(column)]
+    counting.sort(key=_rises, reverse=True)
+    across = [c for c in columns if c.name in ("", *MEASURED) and c.numeric and re.search(r"\d", c.text)]
+    keys = [key for key, _ in _patterns(across) if not re.search(r"[-.]\*", key)]  # "1.*", "1E-*" divide numbers
+    keys += ["cells"] * (sum(column.text.isdigit() for column in across) > 1)
+    answers = _offers([column.key for column in counting], ("ranks",)) + _offers(keys, (UNKNOWN,))
+    what = "ranks (whole numbers of GPUs, workers, processes, or nodes and GPUs per node)"
+    return Question(f"no column of {what} among {_texts(columns)[:300]}", answers)
+
+
+def _rises(column: Column) -> bool:
+    values = [numbers.value(numbers.counted(cell)[0]) for cell in column.filled]
+    return values == sorted(set(values))
 
 
 def _may_count(column: Column) -> bool:
@@ -158,18 +143,18 @@ def _may_count(column: Column) -> bool:
 
 
 def _unmeasured(columns: Sequence[Column]) -> Question:
-    """Return the question for a table in which no known column is measured: which can be, each as what?"""
-    unknown = [column for column in columns if column.name in ("", "cells") and column.numeric and column.varies]
-    across = [column for column in unknown if column.name == "cells"]
-    last = {column.number: plain(column.text).split(" ")[-1].strip("_") for column in unknown}
-    statistics = [column for column in unknown if last[column.number] in _STATISTICS]
-    some = across or sorted(statistics, key=lambda column: _STATISTICS.index(last[column.number])) or unknown
-    cells = [("cells", some[0])] if some == unknown and not across and some[1:] else []
-    answers = _offers([*_patterns(some), *cells, *_singly(some)], columns)
-    answers += [f"{column.key}=wall_s min" for column in unknown if column.text.lower().endswith("_min")]
-    return _missing("a known rate, time, speedup or efficiency", columns, answers)
-
-
-def _missing(what: str, columns: Sequence[Column], answers: Sequence[str]) -> Question:
-    """Return the question which column is what the table lacks."""
-    return Question(f"no column of {what} among {_texts(columns)[:300]}", answers)
+    """Return the question which unknown column was measured, or what the one is that was."""
+    measured = [(column.key, column) for column in columns if column.name == UNKNOWN]
+    unknown = [column for column in columns if column.name == "" and column.numeric and column.varies]
+    cells = [("cells", unknown[0])] if unknown[1:] else []
+    keyed = measured[:1] or [*_patterns(unknown), *cells, *((column.key, column) for column in unknown)]
+    if len(keyed) == 1:
+        key, column = keyed[0]
+        kinds = [kind for kind in (*numbers.kinds(column.cells), column.unit.kind) if kind in _NAMES and kind]
+        hint = units.read_unit(column.text) or PLAIN  # "seconds": perhaps
+        names = _NAMES[kinds[0]] if kinds else [*dict.fromkeys((*_NAMES.get(hint.kind, ()), *_NAMES[""]))]
+        names = [*names, *["wall_s min"] * plain(column.text).endswith("min")]
+        return Question(f"what was measured in '{column.text}'?", _offers([key], names))
+    keys = sorted((key for key, _ in keyed), key=lambda key: not _LIKELY.search(key))
+    text = f"no column of a known rate, time, speedup or efficiency among {_texts(columns)[:300]}"
+    return Question(text, _offers(keys, (UNKNOWN,)))

@@ -12,7 +12,7 @@ from analysis.user_table.units import PLAIN, RANK, TIME, Unit
 from common import numerals
 
 _LONGEST = 120  # characters of a number
-_PLAIN = re.compile(r"\d{1,20}(?:\.\d{1,19})?")  # most cells of large tables
+_PLAIN = re.compile(r"(\d{1,20}(?:\.\d{1,19})?) ?([A-Za-z%×/]{0,20})")  # most cells of large tables
 _DIGITS = r"[-+]?(?:\d[\d.,'’_]*(?: \d{3}(?!\d)[\d.,]*)*(?<![,'’_])|\.\d+)(?:[eE][-+]?\d+)?"
 _CELL = re.compile(rf"~?\s*({_DIGITS})\s*(?:([%a-zA-Z/ ]*?)(?:±|\+/?-)\s*{_DIGITS})?\s*(\D.*)?", re.S)
 _REMARK = re.compile(r"(?<=[\w%.×])\s*(?:[*†‡§]+|\[\w{1,2}\]|\([^()]*\))$")
@@ -38,16 +38,11 @@ class CellNumber:
 Cell = CellNumber | str  # or why it has none; "" for a blank one
 
 
+@functools.lru_cache(maxsize=1 << 17)  # each answer is tried by reading the table again
 def parse(text: str, mark: str = ".") -> Cell:
     """Return one cell as a number, with this mark before decimals, without a footnote mark, remark or range."""
-    return _parsed(text, mark)
-
-
-@functools.lru_cache(maxsize=1 << 17)  # each answer is tried by reading the table again
-def _parsed(text: str, mark: str) -> Cell:
-    if _PLAIN.fullmatch(text):
-        number = numerals.number(text, mark)
-        return CellNumber(*number) if number else f"'{text}' is not a number"
+    if plain := _PLAIN.fullmatch(text):
+        return _number(text, plain[1], plain[2], mark)
     text = re.sub(r"[\u00a0\u2009\u202f]", " ", text.replace("\u2212", "-")).strip()
     if len(text) > _LONGEST:
         return f"'{text[:20]}...' is not a number"
@@ -64,8 +59,12 @@ def _parsed(text: str, mark: str) -> Cell:
         duration = sum(float(number) * size for (number, _), size in zip(parts, sizes, strict=True))
         return CellNumber(duration, 0.5 * min(sizes), Unit("time", text="h m s"))
     match = _CELL.fullmatch(text)
-    number = numerals.number(match[1], mark) if match else None
-    unit = units.read_unit(match[3] or match[2] or "") if match else None
+    return _number(text, match[1] if match else "", match[3] or match[2] or "" if match else "", mark)
+
+
+def _number(text: str, digits: str, unit_text: str, mark: str) -> Cell:
+    """Return the number with these digits and this unit; why there is none, by the text of its cell."""
+    number, unit = numerals.number(digits, mark), units.read_unit(unit_text)
     if number is None or unit is None:
         return f"'{text[:40]}' is not a number"
     return CellNumber(number[0] * unit.factor, number[1] * unit.factor, unit)
@@ -80,13 +79,13 @@ def counted(text: str) -> tuple[str, str]:
 
 def counts(text: str) -> bool:
     """Return whether a cell is a whole number, with the unit of a count if it has one."""
-    cell = parse(text)
+    cell = parse(text, ".")
     return isinstance(cell, CellNumber) and cell.unit.kind in ("", "count") and cell.value % 1 == 0
 
 
 def value(text: str) -> float:
     """Return the value of a cell; NaN if it is no number."""
-    cell = parse(text)
+    cell = parse(text, ".")
     return cell.value if isinstance(cell, CellNumber) else math.nan
 
 
@@ -100,7 +99,8 @@ def are_numbers(cells: tuple[str, ...]) -> bool:
 @functools.lru_cache(maxsize=1 << 10)
 def kinds(cells: tuple[str, ...]) -> frozenset[str]:
     """Return the kinds of the units of those cells that are numbers with a unit."""
-    return frozenset(cell.unit.kind for cell in map(parse, cells) if isinstance(cell, CellNumber) and cell.unit.kind)
+    parsed = (parse(cell, ".") for cell in cells)
+    return frozenset(cell.unit.kind for cell in parsed if isinstance(cell, CellNumber) and cell.unit.kind)
 
 
 @functools.lru_cache(maxsize=1 << 10)

@@ -35,7 +35,7 @@ def read_quantities(
     rated = [column for column in result if KIND.get(column.name) == "rate"]
     works = {column.unit.work for column in rated}
     if len(works - {""}) > 1 or len({work.endswith("FLOP") for work in works}) > 1:
-        raise meanings.which("rate", rated, columns)
+        raise meanings.which("rate", rated)
     return result, notes
 
 

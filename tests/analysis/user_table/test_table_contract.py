@@ -78,22 +78,32 @@ ASKED = [
      ["efficiency=speedup", "efficiency=efficiency"]),
     ("GPUs,time,speedup\n1,9,1\n2,9.2,0.98\n4,9.5,0.95\n", "'speedup' is up to 1 on 4 times as many ranks",
      ["speedup=speedup", "speedup=efficiency", "speedup=unused"]),
-    ("GPUs,scaling\n1,1\n8,7.5\n", "no column of a known rate, time, speedup or efficiency among",
-     ["scaling=speedup", "scaling=images_per_s", "scaling=images_per_s_per_rank", "scaling=wall_s", "scaling=step_s"]),
+    ("GPUs,scaling\n1,1\n8,7.5\n", "what was measured in 'scaling'?",
+     [f"scaling={name}" for name in ("images_per_s", "images_per_s_per_rank", "wall_s", "step_s", "epoch_s", "speedup",
+                                     "efficiency")]),
     ("ranks,speedup,Grid scaling,min\n1,1,1,7\n2,0.9,1.5,3\n", "'speedup' is up to 1 on 2 times as many ranks",
      ["speedup=speedup", "speedup=efficiency", "speedup=unused"]),
     ("ranks,max,median,min,mean,system\n1,9,7.9,7,8.13,3\n2,5,4.1,4,4.2,3\n", "efficiency among",
-     [f"{name}={quantity}" for quantity in ("wall_s", "step_s") for name in ("mean", "median", "min")]),
+     [f"{name}=measured" for name in ("median", "mean", "cells", "max", "min")]),
+    ("ranks,A sem,B sem,fcntl\n1,12,30,98\n2,664,58,477\n", "efficiency among",
+     [f"{name}=measured" for name in ("* sem", "cells", "A sem", "B sem", "fcntl")]),
+    ("size,core1,core2,core4\n9,1,1.8,3\n16,1,1.9,3.5\n", "no column of ranks", ["core*=measured"]),
+    ("nodes,tasks per node,cpus each,time (s)\n1,1,1,40\n1,1,8,6\n1,1,16,3\n", "have 1 ranks but other values",
+     ["cpus each=ranks"]),
+    ("GPUs,batch,img/s\n1,1,10\n1,4,12\n8,16,70\n8,24,80\n", "have 1 ranks but other values",
+     ["batch=batch_per_rank", "batch=global_batch"]),
+    ("Node count,Queue,Walltime\n2,debug,1h\n256,scaling,1h\n1024,small,6h\n", "does 'Node count' count hosts",
+     ["Node count=nodes"]),  # the limits of queues
     ("nodes,width,img/s\n1,4,380\n2,7,700\n", "are the ranks counted by 'width'?",
      ["width=ranks", "width=unused"]),
     ("ranks,Atoms,hue,time (s)\n1,10,1,5\n1,10,2,5.1\n2,10,1,3\n2,10,2,3.1\n", "have 1 ranks but other values",
      ["hue=setting", "rows=repeats"]),
-    ("GPUs,Throughput\n1,1x\n2,1.9x\n", "efficiency among",
+    ("GPUs,Throughput\n1,1x\n2,1.9x\n", "what was measured in 'Throughput'?",
      ["Throughput=speedup", "Throughput=efficiency"]),
     ("GPUs,tok/s,TFLOPS\n1,10,50\n2,19,90\n", "several columns are images_per_s",
-     ["tok/s=images_per_s", "TFLOPS=images_per_s"]),
+     ["tok/s=measured", "TFLOPS=measured"]),
     ("GPUs,Throughput,TFLOPS/GPU\n1,10,50\n2,19,45\n", "several columns are images_per_s",
-     ["Throughput=images_per_s", "TFLOPS/GPU=images_per_s_per_rank"]),
+     ["Throughput=measured", "TFLOPS/GPU=measured"]),
     ("ranks,GPUs,img/s\n1,4,100\n2,8,190\n", "several columns are ranks: 'ranks', 'GPUs'",
      ["ranks=ranks", "GPUs=ranks"]),
     ("nodes,gpus,img/s\n1,4,100\n2,4,190\n", "of each node, or of all?", ["gpus=ranks_per_node"]),
@@ -103,11 +113,11 @@ ASKED = [
      ["nodes=nodes"]),
     ("Cores,time (s)\n1 (serial),9\n1,8.9\n2,5\n", "no column of ranks", ["Cores=ranks"]),
     ("GPUs,images per s\n1,100\n2,95\n", "is 'images per s' the rate", ["images per s=images_per_s_per_rank"]),
-    ("GPUs,Latency\n1,60 s\n2,31 s\n", "efficiency among",
+    ("GPUs,Latency\n1,60 s\n2,31 s\n", "what was measured in 'Latency'?",
      ["Latency=wall_s", "Latency=step_s", "Latency=epoch_s", "Latency=job_s"]),
-    ("Model,1 GPU,2 GPUs\na,100,190\n", "no column of a known rate, time, speedup or efficiency among",
-     ["cells=images_per_s", "cells=speedup", "cells=images_per_s_per_rank", "cells=wall_s", "cells=step_s"]),
-    ("Input,1 node,2 nodes\nlarge,3.8 s,2.1 s\n", "no column of a known rate, time, speedup or efficiency among",
+    ("Model,1 GPU,2 GPUs\na,100,190\n", "what was measured in '1 GPU'?",
+     ["cells=images_per_s", "cells=images_per_s_per_rank", "cells=wall_s"]),
+    ("Input,1 node,2 nodes\nlarge,3.8 s,2.1 s\n", "what was measured in '1 node'?",
      ["cells=wall_s", "cells=step_s", "cells=epoch_s", "cells=job_s"]),
     ("| |ranks|time (s)|\n|-|-|-|\n|dense|8|12|\n|5 layers|32|5.2|\n", "is each of '' another curve?", ["1=unused"]),
     ("GPUs,cpu,time (s)\n1,Xeon,10\n2,Xeon,6\n4,EPYC,2\n8,EPYC,1.2\n", "is each of 'cpu' another curve?",
@@ -141,13 +151,12 @@ def test_a_question_has_an_answer_for_each_reading(tmp_path, text, question, ans
     [
         (
             "a,b\n1,2\n",
-            "no column of ranks (GPUs, workers, processes, or nodes and GPUs per node) among 'a', 'b'",
+            "no column of ranks (whole numbers of GPUs, workers, processes, or nodes and GPUs per node) among 'a', 'b'",
         ),
         ("GPUs,comm,loss\n1,2,3\n2,3,4\n", "no column of a known rate, time, speedup or efficiency among"),
         ("nodes,comm (ms)\n1,2\n2,3\n", "no column of a known rate"),
         ("GPUs,img/s\n1,fast\n", "no row can be used"),
-        ("GPUs,img/s\n2M/8G,100\n4M/8G,190\n", "'GPUs' should count ranks, and '2M/8G' is not a whole number"),
-        ("Gpus,img/s\nOne,100\nTwo,190\n", "'Gpus' should count ranks, and 'One' is not a whole number"),
+        ("GPUs,img/s\n2M/8G,100\n4M/8G,190\n", "no column of ranks (whole numbers of GPUs"),
         ('"1,2\n', "no table that is known"),
     ],
 )
@@ -162,11 +171,13 @@ def test_what_cannot_be_read_is_reported_without_a_hint(tmp_path, text, message)
 def test_an_answer_is_added_to_those_before(tmp_path):
     with pytest.raises(TableError, match='COLUMNS="colour=ranks,img/s=images_per_s_per_rank"'):
         read(tmp_path, "colour,img/s\n1,100\n2,95\n", "colour=ranks")
+    with pytest.raises(TableError, match='COLUMNS="mean=wall_s"'):  # it replaces the one before
+        read(tmp_path, "ranks,mean,max\n1,100,101\n2,95,97\n", "mean=measured")
 
 
 def test_columns_that_name_no_header_are_reported(tmp_path):
     notes = read(tmp_path, "GPUs,img/s\n1,100\n2,190\n", "Sped=wall_s").notes
-    assert any("COLUMNS names 'sped', which is no header here" in note for note in notes)
+    assert any("COLUMNS names 'Sped', which is no header here" in note for note in notes)
     for given in ("img/s=fast", "*=images_per_s"):
         with pytest.raises(TableError, match=re.escape(f"COLUMNS: '{given}' given; allowed: HEADER=NAME")):
             read(tmp_path, "GPUs,img/s\n1,100\n", given)
