@@ -20,7 +20,7 @@ def test_a_rank_that_stands_still_between_windows_is_named_and_costs_its_round_a
     hold = Hold(
         tmp_path / "patch", ROUNDS_END, after=2, ranks=[1], changes=SLEEPING
     )  # all have recorded the rounds 0, 1 and 2
-    limit = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"}
+    limit = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "8"}
     launcher = start(*LAUNCH, *SMALL, *curve, f"results={tmp_path}", variables=hold.variables | limit)
     wait_for(hold.holds)
     ranks(tmp_path)[1].suspend()
