@@ -35,11 +35,8 @@ def half_unit(row: Row) -> float:
     half = row.get("half_unit", math.nan)
     if half is not None and not math.isnan(half):
         return float(half)
-    return (
-        tidy_columns.half_unit(f"{row['value']:.10g}", row["unit"])
-        if row.get("kind") in ("stated", "predicted")
-        else 0.0
-    )
+    is_stated = row.get("kind") in ("stated", "predicted")
+    return tidy_columns.half_unit(f"{row['value']:.10g}", row["unit"]) if is_stated else 0.0
 
 
 def stated_number(row: Row) -> Number:

@@ -172,10 +172,8 @@ def sizes(table: pd.DataFrame) -> Iterator[Derived]:
         for count in parameters(row):
             size = _combined(lambda count: 4 * count, count=count)
             yield Derived(row, size, f"4 x {count['value']:.0f}", count)
-    images, classes = (
-        lookup(table[table["quantity"].eq(f"dataset_{name}")], ["report", "dataset", "run"])
-        for name in ("images", "classes")
-    )
+    key = ["report", "dataset", "run"]
+    images, classes = (lookup(table[table["quantity"].eq(f"dataset_{name}")], key) for name in ("images", "classes"))
     for row in table[table["quantity"].eq("dataset_images_per_class_mean")].to_dict("records"):
         for total, count in zip(images(row), classes(row), strict=False):
             mean = _combined(lambda total, count: total / count, total=total, count=count)

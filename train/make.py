@@ -173,13 +173,9 @@ def _command(target: str, user: Variables) -> list[str]:
     """Return the command of a target with a single command; empty if the target launches an experiment."""
     match target:
         case "audit":
-            records = [] if user.text("FILE") else [user.path("RESULTS")]
-            return [
-                "analysis",
-                "audit",
-                *user.options("FILE", "COLUMNS", "STRICT", "JUNIT", "ALL", "ATLAS"),
-                *filter(None, records),
-            ]
+            records = [] if user.text("FILE") else filter(None, [user.path("RESULTS")])
+            chosen = user.options("FILE", "COLUMNS", "STRICT", "JUNIT", "ALL", "ATLAS")
+            return ["analysis", "audit", *chosen, *records]
         case "compare":
             sets = [f"{name}={folder}" for name in ("A", "B") if (folder := user.text(name))]
             return ["analysis", "compare", *user.options("COLUMNS", "RESULTS"), *sets]

@@ -47,21 +47,19 @@ def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -
     repeat = next(number for number in itertools.count() if number not in complete)
     folder, generation = files.new_run(home, repeat)
     Secret(protocol.secret_folder(folder)).create()
-    return AnnouncedRun(
-        str(folder.resolve()),
-        {
-            "experiment": config.experiment,
-            "point": point,
-            "repeat": repeat,
-            "generation": generation,
-            "config": resolved(config),
-            "config_hash": digest,
-            "source_digest": files.source_digest(files.source_files()),
-            "command": ["python", "-m", "train", *overrides],
-            "learning_rate": learning_rate(config),
-            "swept": swept_values(config, sweep, overrides),
-        },
-    )
+    identity = {
+        "experiment": config.experiment,
+        "point": point,
+        "repeat": repeat,
+        "generation": generation,
+        "config": resolved(config),
+        "config_hash": digest,
+        "source_digest": files.source_digest(files.source_files()),
+        "command": ["python", "-m", "train", *overrides],
+        "learning_rate": learning_rate(config),
+        "swept": swept_values(config, sweep, overrides),
+    }
+    return AnnouncedRun(str(folder.resolve()), identity)
 
 
 class Standalone:

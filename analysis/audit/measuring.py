@@ -28,10 +28,8 @@ def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
     twice = [rows for rows in configurations(measured(unnumbered, "images_per_s")) if len(rows) > 1]
     for several in grouped(twice, lambda rows: rows["report"].iloc[0]).values():
         extremes = [rows.sort_values("value").to_dict("records")[:: len(rows) - 1] for rows in several]
-        off, first, second = max(
-            ((metrics.change_fraction(low["value"], high["value"]), low, high) for low, high in extremes),
-            key=lambda pair: pair[0],
-        )
+        first, second = max(extremes, key=lambda ends: metrics.change_fraction(*(end["value"] for end in ends)))
+        off = metrics.change_fraction(first["value"], second["value"])
         stated = f"{first['value']:g} and {second['value']:g} {first['unit']}"
         meaning = (
             f"The widest of {len(several)} configurations measured twice: no difference below {off:.1%} means anything "

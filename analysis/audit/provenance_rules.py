@@ -120,14 +120,13 @@ def _batches(run: RunRecord) -> dict[str, int]:
 def missing_provenance(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a record without its origin: it cannot be repeated, and a difference of machines does not show."""
     environment = run.environment
+    hosts = environment.hosts if environment else []
     parts = {
         "the command": run.command,
         "the time of its start": run.started_at,
         "the code (commit or digest)": run.source_digest or (environment and environment.git_commit),
-        "the hosts": environment
-        and environment.hosts
-        and all(host.cpu_model and host.kernel for host in environment.hosts),
-        "how the hosts were set": environment and all(host.state for host in environment.hosts),
+        "the hosts": hosts and all(host.cpu_model and host.kernel for host in hosts),
+        "how the hosts were set": environment and all(host.state for host in hosts),
         "the versions": run.program or (environment and environment.versions),
         "the variables": environment and environment.variables,
     }

@@ -171,12 +171,9 @@ def straggler(run: RunRecord, path: str) -> Iterator[Finding]:
     that time (a GPU, epochs) has its mean step, in which ranks differ only without allreduce.
     """
     last = len(run.config.get("rounds") or []) - 1  # in rounds this arm has all ranks
-    means = []
+    means, names = [], ("compute_times_s", "step_times_s")
     for rank in run.ranks:
-        computing, steps = (
-            _times(rank, last, name) if last >= 0 else getattr(rank, name)
-            for name in ("compute_times_s", "step_times_s")
-        )
+        computing, steps = (_times(rank, last, name) if last >= 0 else getattr(rank, name) for name in names)
         if times_s := computing or steps:
             means.append((statistics.fmean(times_s), rank))
     if len(means) > 1:

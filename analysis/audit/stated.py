@@ -139,11 +139,9 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
         if any(named for _, named in fitting):
             continue
         less_time, more_speed = readings[0][1].value, readings[1][1].value
-        meaning = (
-            f"Its base is another point: {fitting[0][0]}."
-            if fitting
-            else "No base gives it: " + "; ".join(f"{value.value:.1%} ({text})" for text, value, *_ in readings) + "."
-        )
+        meaning = f"No base gives it: {'; '.join(f'{value.value:.1%} ({text})' for text, value, *_ in readings)}."
+        if fitting:
+            meaning = f"Its base is another point: {fitting[0][0]}."
         grade: Severity = "serious" if line.verdict.outcome == "outside" else "note"
         follows = f"{less_time:.1%} less time, {more_speed:.1%} more speed"
         off = metrics.change_fraction(less_time, row["value"])

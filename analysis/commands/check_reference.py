@@ -32,12 +32,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         now = "; ".join(dict.fromkeys(session.days for session in newest)) or "nothing yet, FORCE=1 measures again"
         show(f"{stored.name}: measured {stored.first_day} to {stored.last_day}; now: {now}", "")
-        print(
-            comparison_text.text(comparison_text.sections(rows, "reference", "now"), {}),
-            "",
-            *_changes(stored, newest),
-            sep="\n",
-        )
+        compared = comparison_text.text(comparison_text.sections(rows, "reference", "now"), {})
+        print(compared, "", *_changes(stored, newest), sep="\n")
         if check.other_systems:
             show(f"not compared: the values of other systems: {'; '.join(check.other_systems)}", "")
         show(comparison_text.EXPLANATION, "", comparison_text.counts(rows), hanging="")

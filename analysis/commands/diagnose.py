@@ -63,11 +63,8 @@ def _sections(rows: pd.DataFrame, by_curve: list[tuple[CurveTimes, list[Split]]]
             sections.append(diagnosis_text.report(diagnosis_text.answer(curve, points)))
     if single := jobs(rows):
         sections.append("where the time of a whole job goes, from launches of single points\n\n" + job_table(single))
-    return [
-        *sections,
-        paragraph(f"in brackets: the {labels.interval_meaning(rows)}")
-        + "\ndocs/diagnose.md: how each part is measured",
-    ]
+    brackets = paragraph(f"in brackets: the {labels.interval_meaning(rows)}")
+    return [*sections, f"{brackets}\ndocs/diagnose.md: how each part is measured"]
 
 
 def _why_not(rows: pd.DataFrame) -> str:

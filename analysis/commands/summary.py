@@ -69,10 +69,8 @@ def _paragraphs(rows: pd.DataFrame) -> list[str]:
     table = summary_points.rows(rows)
     paragraphs = [equivalence.summary(pairs)] if pairs else [_prose(*_legend(rows, table)), text_table(table)]
     if rows["quantity"].eq("allreduce_s").any():
-        paragraphs += [
-            "time and bus bandwidth [GB/s] by message size, mean over rounds",
-            allreduce_points.by_size(rows),
-        ]
+        title = "time and bus bandwidth [GB/s] by message size, mean over rounds"
+        paragraphs += [title, allreduce_points.by_size(rows)]
     if emulated := controls.control_note(rows, labels.name):
         paragraphs += [_prose(emulated, f"images: {labels.image_sizes(rows)}")]
     if left_out := labels.rounds_left_out(rows):
@@ -83,11 +81,8 @@ def _paragraphs(rows: pd.DataFrame) -> list[str]:
 def _legend(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """Return what the brackets and columns of a table mean, as far as it has them."""
     has_intervals = table.astype(str).apply(lambda column: column.str.contains(r" \(.* to ")).any(axis=None)
-    lines = (
-        [f"in brackets: the {labels.interval_meaning(rows)}; without one: too few rounds or launches"]
-        if has_intervals
-        else []
-    )
+    brackets = f"in brackets: the {labels.interval_meaning(rows)}; without one: too few rounds or launches"
+    lines = [brackets] if has_intervals else []
     if rows["round"].notna().any() and any("wall time" in str(column) for column in table):
         lines += ["wall time and job time: of the largest point from its rounds, else from separate launches"]
     return lines

@@ -4,7 +4,7 @@ Each of these sources gives two numbers, and the ratios of them that are allowed
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import structs
 
@@ -90,6 +90,12 @@ def corrected(rows: Sequence[Judged]) -> list[Comparison]:
         structs.replace(row, p_value=v.p, verdict=ratio_verdict(v, row.quantity in COSTS)) if v else row
         for row, v in with_verdicts
     ]
+
+
+def comparisons(rows: Sequence[Judged], **lists: Sequence[Any]) -> Comparisons:
+    """Return comparisons with corrected verdicts; lists: those that are not empty of the others of `Comparisons`."""
+    others = {name: lists.get(name, []) for name in Comparisons.__struct_fields__ if name != "comparisons"}
+    return Comparisons(comparisons=corrected(rows), **others)
 
 
 def over(measured: Number, reference: Number) -> Number:

@@ -15,7 +15,7 @@ import msgspec
 import pandas as pd
 
 from analysis import TableError, metrics, speedups
-from analysis.compare import EQUAL, Comparison, Comparisons, Judged, compared, corrected, over
+from analysis.compare import EQUAL, Comparison, Comparisons, Judged, compared, comparisons, over
 from analysis.compare.comparable_curves import (
     SIZES,
     LocalCurve,
@@ -344,15 +344,7 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances
     rows += _single_numbers(published, local, tolerances)
     unmatched = _published_alone(published, curves, [row for row, _ in rows])
     rows += _stated_values(local, tolerances)
-    unpaired = [*dict.fromkeys(alone)]
-    return Comparisons(
-        comparisons=corrected(rows),
-        differences=[],
-        unpaired=unpaired,
-        reference_alone=unmatched,
-        left_out=[],
-        placements=[],
-    )
+    return comparisons(rows, unpaired=[*dict.fromkeys(alone)], reference_alone=unmatched)
 
 
 def _published_alone(table: pd.DataFrame, curves: Sequence[PublishedCurve], rows: Sequence[Comparison]) -> list[str]:

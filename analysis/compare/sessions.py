@@ -78,23 +78,17 @@ def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str,
     """
     by_machine: dict[str, list[Session]] = {}
     for machine, rows in table.groupby("machine", sort=False):
-        launches = [
-            LaunchInfo(
-                path,
-                run.sha256,
-                run.started_at,
-                (run.point, run.config_hash, run.repeat),
-                provenance(run),
-                details(run),
-            )
-            for path in rows["record"].unique()
-            for run in [records[path]]
-        ]
+        launches = [_launch(path, records[path]) for path in rows["record"].unique()]
         by_machine[str(machine)] = [
             Session(number, tuple(own), controls.attach(rows[rows["record"].isin([launch.path for launch in own])]))
             for number, own in enumerate(_split(launches), 1)
         ]
     return dict(sorted(by_machine.items(), key=lambda item: item[1][0].launches[0].started_at))
+
+
+def _launch(path: str, run: RunRecord) -> LaunchInfo:
+    key = (run.point, run.config_hash, run.repeat)
+    return LaunchInfo(path, run.sha256, run.started_at, key, provenance(run), details(run))
 
 
 def session_values(sessions: Iterable[Session]) -> dict[Key, Values]:

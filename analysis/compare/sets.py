@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError
-from analysis.compare import EQUAL, Comparisons, corrected
+from analysis.compare import EQUAL, Comparisons, comparisons
 from analysis.compare.launch_values import Change, Key, Quantity, Side, Values, compare_launches, launch_values
 from analysis.compare.provenance import Details, by_experiment, details
 from analysis.study import Study, record_files
@@ -172,11 +172,6 @@ def compare(a_path: Path, b_path: Path, columns: str = "", a_name: str = "") -> 
         same = f"{both} are in both: A and B are not independent" if a.records & b.records else ""
     pairs, unpaired = _pairs(a, b)
     sides = [side.details([keys[nth] for keys in pairs]) for nth, side in enumerate((a, b))]
-    return Comparisons(
-        comparisons=corrected(compare_launches([_change(a, b, keys) for keys in pairs], EQUAL)),
-        differences=by_experiment(*sides),
-        unpaired=unpaired,
-        reference_alone=[],
-        left_out=[*filter(None, [same]), *(f"{side.name}: {line}" for side in (a, b) for line in side.notes)],
-        placements=[],
-    )
+    rows = compare_launches([_change(a, b, keys) for keys in pairs], EQUAL)
+    left_out = [*filter(None, [same]), *(f"{side.name}: {line}" for side in (a, b) for line in side.notes)]
+    return comparisons(rows, differences=by_experiment(*sides), unpaired=unpaired, left_out=left_out)

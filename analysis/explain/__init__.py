@@ -50,7 +50,7 @@ class Explanation:
     once_s: Number | None  # the cost that is paid once; None: these runs do not determine it
     by_phases: bool  # whether the phases of local records show it
     images_per_s_per_rank: Number  # the speed that the wall times imply; NaN if there is none
-    decider: Decider | None
+    decider: Decider | None = None
 
     @property
     def fixed_s(self) -> Number:
@@ -115,17 +115,9 @@ def explain(table: pd.DataFrame, name: str = "") -> Explanation:
     points["fitted_s"] = line.predicted_s(model, fit, points, model.usable(fitting))
     points["possible"] = points.index.isin(trusted["point"])
     points = _speedups(points.sort_values(["ranks", "images_per_rank"], ascending=[True, False]), once or fit, fitting)
-    explained = Explanation(
-        name,
-        model,
-        points.reset_index(drop=True),
-        tuple(findings),
-        fit.cost(0),
-        once.cost(0) if once else None,
-        by_phases,
-        _implied_speed(model, fit, fitting),
-        None,
-    )
+    points, once_s = points.reset_index(drop=True), once.cost(0) if once else None
+    implied = _implied_speed(model, fit, fitting)
+    explained = Explanation(name, model, points, tuple(findings), fit.cost(0), once_s, by_phases, implied)
     undecided = explained.has_fixed_cost is None
     return replace(explained, decider=_decider(fitting, explained.fixed_s.value) if undecided else None)
 

@@ -17,15 +17,9 @@ def names(points: FigureData) -> list[dict[str, str]]:
     """Return the published curves of the figure, each with its scaling, its sizes and where it was published."""
     over = next((mine["over"] for _, mine, _ in atlas.local_curves(points.local)), "nodes")
     largest = atlas.from_smallest(over).groupby("curve").tail(1)
-    return [
-        {
-            "curve": row["curve"],
-            "scaling": row["scaling"],
-            over: f"{row['base']:g} to {row['size']:g}",
-            "place": row["place"],
-        }
-        for row in largest.to_dict("records")
-    ]
+    sizes = [f"{base:g} to {size:g}" for base, size in zip(largest["base"], largest["size"], strict=True)]
+    rows = zip(largest["curve"], largest["scaling"], sizes, largest["place"], strict=True)
+    return [dict(zip(("curve", "scaling", over, "place"), row, strict=True)) for row in rows]
 
 
 def _draw(points: FigureData) -> Figure:

@@ -6,7 +6,7 @@ The page needs no network and no script; its figures are in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -75,16 +75,10 @@ def analyse(study: Study, only: ReportScope | None = None) -> Analysed:
     published = study.published
     if only:
         published = published[published["report"].eq(only.report)]
-    return Analysed(
-        study,
-        judged_claims.judge(judged_claims.read_claims(), study),
-        audit.table_findings(study.published),
-        audit.record_findings(study),
-        reports.recompute(study.published),
-        published,
-        comparison.compare(published, study.local, comparison.read_tolerances()),
-        only,
-    )
+    judged = judged_claims.judge(judged_claims.read_claims(), study)
+    findings = audit.table_findings(study.published), audit.record_findings(study)
+    compared = comparison.compare(published, study.local, comparison.read_tolerances())
+    return Analysed(study, judged, *findings, reports.recompute(study.published), published, compared, only)
 
 
 def _page_figure(entry: FigureEntry, analysed: Analysed, folder: Path) -> PageFigure:
@@ -137,27 +131,16 @@ def _findings(findings: Sequence[Finding]) -> list[Row]:
 
 
 def _claims(judged: Sequence[JudgedClaim]) -> list[Row]:
+    shared = ("place", "evidence", "remark")
     return [
-        {
-            "verdict": j.verdict,
-            "claim": f"\u201c{j.text}\u201d",
-            "place": j.place,
-            "evidence": j.evidence,
-            "remark": j.remark,
-        }
+        {"verdict": j.verdict, "claim": f"\u201c{j.text}\u201d"} | {name: getattr(j, name) for name in shared}
         for j in judged
     ]
 
 
-def _derived(rows: pd.DataFrame) -> list[Row]:
-    return [
-        reports.text_row(row)
-        | {
-            "of": ", ".join(filter(None, (row["run"], point_label(row)))),
-            "quantity": f"{row['quantity']} [{row['unit']}]",
-        }
-        for row in rows.to_dict("records")
-    ]
+def _derived(row: Mapping[Hashable, Any]) -> Row:
+    of = ", ".join(filter(None, (row["run"], point_label(row))))
+    return reports.text_row(row) | {"of": of, "quantity": f"{row['quantity']} [{row['unit']}]"}
 
 
 def _provenance(runs: Sequence[dict[str, str]], names: Sequence[str]) -> list[Row]:
@@ -242,7 +225,7 @@ def _report(number: str, analysed: Analysed, page_figures: Sequence[PageFigure])
         "verdicts": tally([claim.verdict for claim in judged], VERDICTS),
         "findings": _findings(findings),
         "severities": tally([finding.severity for finding in findings], SEVERITIES),
-        "derived": _derived(derived),
+        "derived": [_derived(row) for row in derived.to_dict("records")],
         "recomputed": f"{reports.counts(derived)}; {derived['stated'].isna().sum()} more are only plotted.",
     }
 
@@ -284,25 +267,21 @@ def page(analysed: Analysed, figures: Sequence[FigureEntry], folder: Path) -> st
     page_figures = [_page_figure(entry, analysed, folder) for entry in figures]
     experiments, shared = _experiments(study, [figure for figure in page_figures if figure.entry.published is None])
     sections, notes = published_tables(analysed.comparisons)
-    return (
-        _html_templates()
-        .get_template("page.html.j2")
-        .render(
-            numbers=len(analysed.published),
-            only=only.report if only else None,
-            reproduced=only.rows() if only else [],
-            runs=study.local["record"].nunique(),
-            reports=[
-                _report(number, analysed, page_figures) for number in ([only.report] if only else tidy_columns.REPORTS)
-            ],
-            results=[_result(name, rows, study) for name, rows in _in_order(study.local)],
-            experiments=experiments,
-            shared=shared,
-            local_findings=_findings(analysed.local_findings),
-            local_severities=tally([f.severity for f in analysed.local_findings], SEVERITIES),
-            comparisons=sections,
-            notes=notes,
-        )
+    shown = [only.report] if only else tidy_columns.REPORTS
+    template = _html_templates().get_template("page.html.j2")
+    return template.render(
+        numbers=len(analysed.published),
+        only=only.report if only else None,
+        reproduced=only.rows() if only else [],
+        runs=study.local["record"].nunique(),
+        reports=[_report(number, analysed, page_figures) for number in shown],
+        results=[_result(name, rows, study) for name, rows in _in_order(study.local)],
+        experiments=experiments,
+        shared=shared,
+        local_findings=_findings(analysed.local_findings),
+        local_severities=tally([f.severity for f in analysed.local_findings], SEVERITIES),
+        comparisons=sections,
+        notes=notes,
     )
 
 

@@ -172,8 +172,7 @@ def _exchange(launch: TracedLaunch, steps: TimedSteps) -> Iterator[str]:
     share = statistics.median(overlapped_s) / whole_s if whole_s else 0.0
     yield (
         f"Of {_ms(_typical(operation_s))} ms of copies and wire a step, rank 0 computed during "
-        f"{_ms(_typical(overlapped_s))} ms: "
-        f"{100 * share:.0f} %."
+        f"{_ms(_typical(overlapped_s))} ms: {100 * share:.0f} %."
     )
     exchange = launch.run.config["distribution"]
     if not has_part(steps, "queue") and exchange["controller"] in _LIBRARY:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from analysis.finding import Finding, local_finding
 from analysis.verify import accounted_launches, remade
@@ -38,12 +38,7 @@ class Verification:
 
     def __add__(self, other: Verification) -> Verification:
         """Return both together."""
-        return Verification(
-            self.findings + other.findings,
-            self.records + other.records,
-            self.remade + other.remade,
-            self.not_compared + other.not_compared,
-        )
+        return Verification(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
 
     @property
     def serious(self) -> list[Finding]:

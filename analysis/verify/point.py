@@ -82,19 +82,13 @@ def on_disk(records: Iterable[str], decoded: Mapping[str, RunRecord] | None = No
             folders.setdefault(path.parents[1], glob.escape(path.parent.name))
     for experiment in {folder.parents[1] for folder, runs in folders.items() if runs == "*"}:
         folders |= {path.parent: "*" for path in experiment.glob(f"*/*/{ledger.NAME}")}
-    return [
-        PointFolder(
-            _path_as_given(folder),
-            frozenset(
-                path.relative_to(folder).as_posix()
-                for path in (folder / ledger.NAME, *folder.glob(f"{runs}/*"))
-                if path.is_file()
-            ),
-            record.record_bytes,  # no pipe, no device, no file without end
-            {} if decoded is None else decoded,
-        )
-        for folder, runs in sorted(folders.items())
-    ]
+    read, known = record.record_bytes, {} if decoded is None else decoded  # no pipe, no device, no file without end
+    points = []
+    for folder, runs in sorted(folders.items()):
+        paths = (path for path in (folder / ledger.NAME, *folder.glob(f"{runs}/*")) if path.is_file())
+        names = frozenset(path.relative_to(folder).as_posix() for path in paths)
+        points.append(PointFolder(_path_as_given(folder), names, read, known))
+    return points
 
 
 def _path_as_given(folder: Path) -> str:

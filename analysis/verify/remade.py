@@ -73,26 +73,18 @@ def _older(run: RunRecord) -> str:
     return "" if same else f"only version {run.kit_version or 'unknown'} of the kit, which wrote them, makes them again"
 
 
+# How the job ended, which no file beside the record says.
+_END = ("job_s", "cores_shared", "failure", "node_quotas", "attachments", "sources", "ledger_line", "ended_at")
+
+
 def _remade(run: RunRecord, contents: Mapping[str, bytes]) -> RunRecord:
     """Return the record of these files; the record itself says only how its job ended."""
     assignment = protocol.decoded_assignment(contents[ASSIGNMENT])
-    ranks = sorted(
-        (parts.decoded_part(content) for name, content in contents.items() if name != ASSIGNMENT),
-        key=lambda part: part.rank,
-    )
+    ranks = [parts.decoded_part(content) for name, content in contents.items() if name != ASSIGNMENT]
+    ranks.sort(key=lambda part: part.rank)
     values = {"config": recorded_config.recorded(assignment.config)}
     config = migrations.migrate(values, run.schema_version)["config"]
-    end = JobEnd(
-        started_at=_started_at(run, ranks),
-        job_s=run.job_s,
-        cores_shared=run.cores_shared,
-        failure=run.failure,
-        node_quotas=run.node_quotas,
-        attachments=run.attachments,
-        sources=run.sources,
-        ledger_line=run.ledger_line,
-        ended_at=run.ended_at,
-    )
+    end = JobEnd(started_at=_started_at(run, ranks), **{name: getattr(run, name) for name in _END})
     if not (run.failure or all(part.finished for part in ranks)):
         raise ValueError("a rank did not finish")
     identity = parts.identity(assignment, config)

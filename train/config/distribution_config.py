@@ -120,11 +120,8 @@ class DistributionConfig:
     def rules_with(self, run: Any) -> Iterator[Rule]:
         """Yield which ranks a backend joins, and what servers and timelines need of other sections."""
         ranks = run.ranks
-        yield (
-            self.backend != "none" or ranks == 1,
-            "distribution.backend",
-            (f"{ranks} ranks need distribution.backend=horovod, mwms, ps or ps_cpu"),
-        )
+        why = f"{ranks} ranks need distribution.backend=horovod, mwms, ps or ps_cpu"
+        yield self.backend != "none" or ranks == 1, "distribution.backend", why
         why = f"needs a power of two of ranks, not {ranks}; change nodes or ranks_per_node, or set op=average"
         yield self.op != "adasum" or ranks.bit_count() == 1, "distribution.op", why
         if self.asynchronous:

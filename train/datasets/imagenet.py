@@ -177,22 +177,18 @@ def _part(config: RunConfig, records: RecordOffsets, *, training: bool) -> reade
         begins = tf.constant(records.offsets, tf.int64)
 
     def load(position: tf.Tensor, numbers: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        encoded, label = _parse(_read(paths[file_indices[position]], begins[position]))
+        image, label = _parse(_read(paths[file_indices[position]], begins[position]))
         label -= _FIRST_LABEL
         possible = tf.logical_and(label >= 0, label < classes)
         with tf.control_dependencies([tf.debugging.Assert(possible, ["label out of range:", label + _FIRST_LABEL])]):
-            return make(encoded, numbers), tf.identity(label)
+            return make(image, numbers), tf.identity(label)
 
-    names = [path.name for path in records.paths]
-    return reader.DatasetSplit(
-        len(records.offsets),
-        load,
-        records.name,
-        reader.fingerprint(names or [""], records.counts, records.offsets),
-        lambda position: _parse(_read(paths[file_indices[position]], begins[position]))[0],
-        records.notes,
-        records.damaged,
-    )
+    def encoded(position: tf.Tensor) -> tf.Tensor:
+        return _parse(_read(paths[file_indices[position]], begins[position]))[0]
+
+    names, samples = [path.name for path in records.paths] or [""], len(records.offsets)
+    digest = reader.fingerprint(names, records.counts, records.offsets)
+    return reader.DatasetSplit(samples, load, records.name, digest, encoded, records.notes, records.damaged)
 
 
 def find_imagenet(config: RunConfig) -> reader.Parts:

@@ -18,26 +18,24 @@ def alexnet(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
     import tf_keras
     from tf_keras import layers
 
-    return tf_keras.Sequential(
-        [
-            layers.Input((image_size, image_size, channels)),
-            layers.Conv2D(64, 11, 4, activation="relu"),  # 55 x 55: 224 pixels and 3 of padding are 227
-            layers.MaxPooling2D(3, 2),  # 27 x 27
-            layers.Conv2D(192, 5, padding="same", activation="relu"),
-            layers.MaxPooling2D(3, 2),  # 13 x 13
-            layers.Conv2D(384, 3, padding="same", activation="relu"),
-            layers.Conv2D(384, 3, padding="same", activation="relu"),
-            layers.Conv2D(256, 3, padding="same", activation="relu"),
-            layers.MaxPooling2D(3, 2),  # 6 x 6
-            layers.Flatten(),
-            layers.Dense(4096, activation="relu"),
-            layers.Dropout(0.5),
-            layers.Dense(4096, activation="relu"),
-            layers.Dropout(0.5),
-            layers.Dense(classes),
-        ],
-        name="alexnet",
-    )
+    stack = [
+        layers.Input((image_size, image_size, channels)),
+        layers.Conv2D(64, 11, 4, activation="relu"),  # 55 x 55: 224 pixels and 3 of padding are 227
+        layers.MaxPooling2D(3, 2),  # 27 x 27
+        layers.Conv2D(192, 5, padding="same", activation="relu"),
+        layers.MaxPooling2D(3, 2),  # 13 x 13
+        layers.Conv2D(384, 3, padding="same", activation="relu"),
+        layers.Conv2D(384, 3, padding="same", activation="relu"),
+        layers.Conv2D(256, 3, padding="same", activation="relu"),
+        layers.MaxPooling2D(3, 2),  # 6 x 6
+        layers.Flatten(),
+        layers.Dense(4096, activation="relu"),
+        layers.Dropout(0.5),
+        layers.Dense(4096, activation="relu"),
+        layers.Dropout(0.5),
+        layers.Dense(classes),
+    ]
+    return tf_keras.Sequential(stack, name="alexnet")
 
 
 MODELS = {"alexnet": alexnet}

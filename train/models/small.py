@@ -17,17 +17,15 @@ def tiny(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
     import tf_keras
     from tf_keras import layers
 
-    return tf_keras.Sequential(
-        [
-            layers.Input((image_size, image_size, channels)),
-            layers.Conv2D(8, 3, 2, "same", use_bias=False),
-            layers.BatchNormalization(),
-            layers.ReLU(),
-            layers.GlobalAveragePooling2D(),
-            layers.Dense(classes),
-        ],
-        name="tiny",
-    )
+    stack = [
+        layers.Input((image_size, image_size, channels)),
+        layers.Conv2D(8, 3, 2, "same", use_bias=False),
+        layers.BatchNormalization(),
+        layers.ReLU(),
+        layers.GlobalAveragePooling2D(),
+        layers.Dense(classes),
+    ]
+    return tf_keras.Sequential(stack, name="tiny")
 
 
 def digits_cnn(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:

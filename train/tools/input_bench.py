@@ -99,11 +99,8 @@ def _mapped(values: tuple[object, ...], function: Callable[..., tf.Tensor]) -> t
 
     options = tf.data.Options()
     options.threading.private_threadpool_size = 1
-    return (
-        tf.data.Dataset.from_tensor_slices(values)
-        .map(tf.autograph.experimental.do_not_convert(function))
-        .with_options(options)
-    )
+    mapped = tf.data.Dataset.from_tensor_slices(values).map(tf.autograph.experimental.do_not_convert(function))
+    return mapped.with_options(options)
 
 
 def arms(config: RunConfig, data: Reader) -> dict[str, Callable[[], float]]:

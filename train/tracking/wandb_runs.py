@@ -274,9 +274,8 @@ def _kept_id(path: Path) -> str:
 def begin_live(run_folder: Path) -> str:
     """Return the ID of the run of a launch that begins now, kept beside it. Raises OSError."""
     name = uuid.uuid4().hex[:16]
-    files.write_file(
-        run_folder / LIVE_NAME, name.encode(), replace=True
-    )  # whole, and first: this process may be killed at any time
+    # Whole, and first: this process may be killed at any time.
+    files.write_file(run_folder / LIVE_NAME, name.encode(), replace=True)
     return name
 
 

@@ -71,10 +71,8 @@ def _batches(axes: Axes, points: FigureData, published: list[DrawnLine]) -> None
 
 def _batch_cpu(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=70)
-    flat, chosen = (
-        points.published.set_index("quantity")["value"][quantity]
-        for quantity in ("flat_from_global_batch", "best_global_batch")
-    )
+    stated = points.published.set_index("quantity")["value"]
+    flat, chosen = stated["flat_from_global_batch"], stated["best_global_batch"]
     axes.axvline(flat, color=plots.GREY, linestyle="--", label="the report: rises to 8, then flat")
     axes.axvline(chosen, color=plots.GREY, linestyle=":", label="the report: 128 chosen")
     _batches(axes, points, [])

@@ -168,12 +168,11 @@ def _curve(group: Sequence[PlannedPoint], cores: int) -> PlannedPoint:
     configs = [point.config for point in largest] if len(setups) > 1 else []
     firsts = itertools.accumulate((config.ranks for config in configs), initial=0)
     sizes = [config.nodes * (config.system.cores_per_node or 1) for config in configs]
+    settings = [identity.differing_settings(first.config, config) for config in configs]
+    groups = zip(settings, firsts, [config.ranks for config in configs], strict=False)
     launch = LaunchPlan(
         rounds=tuple(arms),
-        rank_groups=tuple(
-            RankGroup(identity.differing_settings(first.config, config), first_rank, config.ranks)
-            for config, first_rank in zip(configs, firsts, strict=False)
-        ),
+        rank_groups=tuple(itertools.starmap(RankGroup, groups)),
         # Each has its own cores; only groups of one size can swap them.
         rank_groups_at_once=len(set(sizes)) == 1 and sum(sizes) <= cores,
         join_in_turn=first.config.emulated and first.config.ranks > 1,
@@ -199,16 +198,10 @@ def _over_nodes(group: Sequence[PlannedPoint], arms: list[RoundArm]) -> list[Rou
     largest = _largest(group)
     control = largest.config.measure.controls
     controlled = [] if control == "none" else points if control == "all" else [largest]
-    arms = arms + [
-        msgspec.structs.replace(_arm(replace(point, role="control"), 0), allreduce=False, reads=False)
-        for point in controlled
-        if point.config.nodes > 1
-    ]
-    arms += [
-        msgspec.structs.replace(_arm(replace(point, role="in-memory"), 0), reads=False)
-        for point in points
-        if _reads(point.config)
-    ]
+    controls = [_arm(replace(point, role="control"), 0) for point in controlled if point.config.nodes > 1]
+    in_memory = [_arm(replace(point, role="in-memory"), 0) for point in points if _reads(point.config)]
+    arms = arms + [msgspec.structs.replace(arm, allreduce=False, reads=False) for arm in controls]
+    arms += [msgspec.structs.replace(arm, reads=False) for arm in in_memory]
     alone = largest.config.ranks_per_node == 1  # a node of one rank has nothing to exchange
     unique = {
         (arm.nodes, arm.batch_per_rank, arm.allreduce or (alone and arm.nodes == 1), arm.reads): arm
