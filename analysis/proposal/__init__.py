@@ -15,7 +15,8 @@ from analysis.audit.audited_table import AuditedTable
 from analysis.audit.curve_rules import beyond_ideal
 from analysis.experiments import summary_points
 from analysis.experiments.summary_points import SummarizedPoint
-from analysis.predict import calibration, predicted_targets, reading
+from analysis.predict import predicted_targets, reading
+from analysis.predict.calibration import PublishedCurves, published_curves
 from analysis.predict.predicted_targets import JobQuestion
 from analysis.proposal import facts
 from analysis.proposal.facts import BLANK, Node
@@ -120,7 +121,7 @@ def proposal(study: Study, experiments: Sequence[str], plan: JobPlan, models: Se
     local = study.local[study.local["experiment"].isin(experiments)]
     if models:
         local = local[local["model"].isin(models)]
-    learned = calibration.published_curves(study.published)
+    learned = published_curves(study.published)
     by_experiment = local.groupby("experiment", sort=False)
     records = {path: study.records[path] for path in local["record"].unique()}
     curves = [curve for _, rows in by_experiment for curve in _curves(rows, records, plan, learned)]
@@ -146,9 +147,7 @@ def _planned(curves: Sequence[SupportedCurve], to: Sequence[int]) -> str:
     return f"Size of the planned jobs: {', '.join(map(str, to))} nodes{more}; the largest measured: {measured}."
 
 
-def _curves(
-    rows: pd.DataFrame, records: Records, plan: JobPlan, learned: calibration.PublishedCurves
-) -> list[SupportedCurve]:
+def _curves(rows: pd.DataFrame, records: Records, plan: JobPlan, learned: PublishedCurves) -> list[SupportedCurve]:
     measured = rows[rows["kind"].eq("measured")]
     if measured.empty:
         return []
@@ -163,7 +162,7 @@ def _curves(
 
 def _curve(
     points: Sequence[SummarizedPoint], measured: pd.DataFrame, records: Records, predictable: reading.Curve | None,
-    plan: JobPlan, learned: calibration.PublishedCurves,
+    plan: JobPlan, learned: PublishedCurves,
 ) -> SupportedCurve:  # fmt: skip
     points = sorted(points, key=lambda point: point.first["ranks"])
     verdicts = _verdicts(points, plan.threshold)
@@ -257,7 +256,7 @@ def _hours(rate: Number, plan: JobPlan, unit: str) -> Number:
 
 
 def _predicted(
-    curve: reading.Curve, rows: Sequence[ProposedSize], plan: JobPlan, learned: calibration.PublishedCurves
+    curve: reading.Curve, rows: Sequence[ProposedSize], plan: JobPlan, learned: PublishedCurves
 ) -> tuple[list[ProposedSize], list[str]]:
     """Return the predicted rows beyond the points, and why others are missing."""
     largest = rows[-1]

@@ -126,9 +126,10 @@ def _newest(runs: list[TabulatedRun]) -> list[TabulatedRun]:
     return [*newest.values()]
 
 
-def _read(
-    path: str, all_rounds: bool, decoded: dict[str, RunRecord] | None = None
-) -> tuple[TabulatedRun | Notice, bool]:
+_File = tuple[TabulatedRun | Notice, bool]  # its content for the table, and whether it is a record
+
+
+def _read(path: str, all_rounds: bool, decoded: dict[str, RunRecord] | None = None) -> _File:
     """Return the content of a file for the table, and whether it is a record, which is added to `decoded`."""
     try:
         run = record.load(path)
@@ -139,9 +140,7 @@ def _read(
         return Notice(False, name := record.path_text(path), str(error).removeprefix(f"{name}: ")), False
 
 
-def _read_all(
-    paths: list[str], all_rounds: bool, decoded: dict[str, RunRecord]
-) -> list[tuple[TabulatedRun | Notice, bool]]:
+def _read_all(paths: list[str], all_rounds: bool, decoded: dict[str, RunRecord]) -> list[_File]:
     """Return what `_read` does of each file; records are added to `decoded` if one process reads them."""
     workers = len(affinity.usable_cores())
     if workers == 1 or not any(size > FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):

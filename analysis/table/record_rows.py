@@ -86,17 +86,15 @@ def tabulate(run: RunRecord, path: str, all_rounds: bool = False) -> TabulatedRu
 
     all_rounds: also those that do not count, because others disturbed them.
     """
-    failed = run.status == "failed"
+    failed, in_rounds = run.status == "failed", run.config.get("rounds")
     notice = Notice(True, path, _failed(run.failure), key=_key(run)) if failed else None
-    if notice and not run.config.get("rounds"):
+    if notice and not in_rounds:
         return notice
     try:
         faults = record_checks.faults(run)
-        points = (
-            []
-            if faults or has_timeline(run)
-            else list(_arms(run, path, all_rounds) if run.config.get("rounds") else [_point(run, path, _values(run))])
-        )
+        points: list[Measured] = []
+        if not (faults or has_timeline(run)):
+            points = [*_arms(run, path, all_rounds)] if in_rounds else [_point(run, path, _values(run))]
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         return notice or Notice(False, path, f"a complete run must have it: {type(error).__name__} {error}")
     if faults:
@@ -266,41 +264,36 @@ def _gpu(run: RunRecord) -> str:
     return next((host.gpus[0] for host in hosts if host.gpus), "")
 
 
+# Columns that have the value of a field of the record, or of a key of its configuration.
+_OF_RUN = ("experiment", "repeat", "role", "cores_shared", "started_at", "generation", "learning_rate")
+_OF_CONFIG = ("device", "nodes", "ranks_per_node", "seed")
+
+
 def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
     config = run.config
     cpus = config["system"].get("cpu_quota_per_node")
     unit = (run.printed.unit if "/" in run.printed.unit else "1/s") if run.printed else ""
     trained = _training_columns(config, unit) if config.get("allreduce_sweep") is None else {}
-    return trained | {
+    columns = trained | {name: getattr(run, name) for name in _OF_RUN} | {name: config[name] for name in _OF_CONFIG}
+    return columns | {
         "source": "local",
         "report": "",
         "place": path,
-        "experiment": run.experiment,
         "run": run.config_hash[:8],
-        "device": config["device"],
         "gpu": _gpu(run),
         "machine": machine,
-        "nodes": config["nodes"],
-        "ranks_per_node": config["ranks_per_node"],
         "threads_per_rank": config["threads_per_rank"] or min(len(rank.cores) for rank in run.ranks) or None,
         "ranks": run.workers,
-        "repeat": run.repeat,
         "kind": "control" if run.role == "control" else "measured",
-        "role": run.role,
         "note": "; ".join(run.notes),
         "record": path,
-        "seed": config["seed"],
-        "cores_shared": run.cores_shared,
         "server_cores": sum(len(server.cores) for server in run.servers),
-        "started_at": run.started_at,
-        "generation": run.generation,
         "measure": config["measure"]["name"],
         "backend": PROGRAM if config.get("program") else config["distribution"]["backend"],
         "allreduce": config["distribution"]["allreduce"],
         "operations": _operations(run),
         "cycle_time_ms": config["distribution"].get("cycle_time_ms"),
         "gradients": config["distribution"].get("gradients", ""),
-        "learning_rate": run.learning_rate,
         "cpu_quota_per_node": cpus,
         "link_mbit_per_s": config["system"].get("link_mbit_per_s"),
         "max_nodes": _max_nodes(run),

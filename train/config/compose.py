@@ -150,9 +150,8 @@ def _parsed(override: str) -> Override:
 
 def _as_text(item: Override) -> Override:
     """Return an override; in a free text, which changes no measurement, a comma is text and not a sweep."""
-    if item.value_type not in (ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP) or not is_free_text(
-        item.key_or_group
-    ):
+    is_sweep = item.value_type in (ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP)
+    if not is_sweep or not is_free_text(item.key_or_group):
         return item
     key, _, text = str(item.input_line).partition("=")
     return _parsed(f"{key}={quoted(text)}")

@@ -72,12 +72,8 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
     own_threads = config.program is not None and "{cores}" in config.program.command
     threads = placeholder_values(config, hosts, 0)["cores" if own_threads else "threads"]
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-    descriptions = [
-        this_host
-        if name == hostname
-        else Host(name, "not recorded: on another host", cores=0, memory_bytes=0, kernel="", gpus=[])
-        for name in dict.fromkeys(names)
-    ]
+    other = Host("", "not recorded: on another host", cores=0, memory_bytes=0, kernel="", gpus=[])
+    descriptions = [this_host if name == hostname else replace(other, host=name) for name in dict.fromkeys(names)]
     parts = [
         PartWriter(
             protocol.part_path(folder, rank, name, os.getpid()), rank=rank, host=name, cores=cores[rank],

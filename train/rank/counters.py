@@ -98,6 +98,9 @@ def _range_j(package: Path) -> float | None:
         return None
 
 
+ThreadTimes = Mapping[str, tuple[float, float]]  # by id: CPU time, and time in which it was ready but did not run
+
+
 @dataclass(frozen=True)
 class CounterReading:
     """The counters at one moment."""
@@ -106,7 +109,7 @@ class CounterReading:
     own_s: float
     busy_s: float
     steal_s: float
-    threads_s: Mapping[str, tuple[float, float]]  # by id: CPU time, and time in which it was ready but did not run
+    threads_s: ThreadTimes
     processors: Sequence[Counter]  # of each package of the host; empty if they cannot be read
     gpu: gpus.GpuReading
 
@@ -205,9 +208,7 @@ def thread_times(tasks: Path = _THREADS) -> dict[str, tuple[float, float]]:
     return times
 
 
-def delay_s(
-    begin: Mapping[str, tuple[float, float]], end: Mapping[str, tuple[float, float]], cores: int
-) -> float | None:
+def delay_s(begin: ThreadTimes, end: ThreadTimes, cores: int) -> float | None:
     """Return how long a rank's busiest threads, one per core, were ready but did not run between two readings, in s.
 
     Those compute. Others, such as Horovod's, only wait for them. None without threads.

@@ -86,23 +86,18 @@ def begin(wandb: Any, name: RunName, run_folder: Path, tracking: TrackingConfig,
 
 def _settings(wandb: Any, name: RunName, folder: Path, mode: str) -> Any:
     """Return settings without facts about this machine or code: the record describes those of the measurement."""
+    on = ("disable_git", "disable_code", "x_disable_stats", "x_disable_meta", "x_disable_machine_info")
+    off = ("use_dot_wandb", "save_code", "symlink", "x_save_requirements")
     return wandb.Settings(
         mode=mode,
         init_timeout=INIT_WITHIN_S if mode == "online" else _START_WITHIN_S,
         root_dir=str(folder.parent),
-        use_dot_wandb=False,
         reinit="create_new",
         host=name.host,
-        disable_git=True,
         git_commit=name.commit,
-        save_code=False,
-        disable_code=True,
         console="off",
-        symlink=False,
-        x_disable_stats=True,
-        x_disable_meta=True,
-        x_disable_machine_info=True,
-        x_save_requirements=False,
+        **dict.fromkeys(on, True),
+        **dict.fromkeys(off, False),
     )
 
 

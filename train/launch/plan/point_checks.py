@@ -174,10 +174,8 @@ def points_to_check(points: Sequence[PlannedPoint]) -> list[PlannedPoint]:
         config = point.config
         # Repr shows all values: a dataset, a model and its weights are checked once.
         key = repr((config.dataset, config.model, config.weights))
-        if _reads(config) and (
-            key not in by_input or (by_input[key].config.global_batch or 0) < (config.global_batch or 0)
-        ):
-            by_input[key] = point
+        if _reads(config):
+            by_input[key] = max(by_input.get(key, point), point, key=lambda each: each.config.global_batch or 0)
     return list(by_input.values())
 
 

@@ -125,11 +125,9 @@ def result(planned: Sequence[Run]) -> str:
     """Return the result of the launches of a program as text."""
     points = _program_points(planned)
     ranks = {measured.point.name: measured.point.config.ranks for measured in points}
-    speedups_by_point = speedups(points)
+    speedups_by_point, few = speedups(points), "too few launches for an interval"
     texts = [
-        f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})"
-        if i and i.n >= intervals.MIN_VALUES
-        else f"{name} too few launches for an interval"
+        f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})" if i and i.n >= intervals.MIN_VALUES else f"{name} {few}"
         for name, i in speedups_by_point.items()
     ]
     smallest = min(ranks.values())

@@ -30,6 +30,9 @@ _HINTS = {
 }
 
 
+End = tuple[int, int]  # of a rank: its number and exit status
+
+
 def run_failure(
     job: Job, launcher: Launcher, outcome: JobOutcome, parts: Sequence[RankPart], timeout_s: float
 ) -> Failure | None:
@@ -98,9 +101,7 @@ def _ranks(parts: Sequence[RankPart]) -> str:
     return f"rank{'s' * (len(numbers) > 1)} {folded(map(str, numbers)).strip('[]')}"
 
 
-def _first_to_end(
-    job: Job, launcher: Launcher, outcome: JobOutcome, parts: Sequence[RankPart]
-) -> tuple[int, int] | None:
+def _first_to_end(job: Job, launcher: Launcher, outcome: JobOutcome, parts: Sequence[RankPart]) -> End | None:
     """Return the rank that ended first, and its exit status; not one whose failure is a consequence, if possible."""
     if not job.groups:
         return _first_of_command(launcher, job.exchange, outcome.exit_code, outcome.output)
@@ -113,7 +114,7 @@ def _first_to_end(
     return next((first for first in ended_first if first[0] not in victims), ended_first[0] if ended_first else None)
 
 
-def _first_of_command(launcher: Launcher, exchange: Exchange, code: int, output: str) -> tuple[int, int] | None:
+def _first_of_command(launcher: Launcher, exchange: Exchange, code: int, output: str) -> End | None:
     """Return the first rank of one command to end, and its exit status."""
     if first := launcher.first_to_end(output):
         return first
@@ -122,7 +123,7 @@ def _first_of_command(launcher: Launcher, exchange: Exchange, code: int, output:
     return 0, code if code > 0 else 128 - code  # one rank without a launcher
 
 
-def _first_unreported(output: str, parts: Sequence[RankPart]) -> tuple[int, int] | None:
+def _first_unreported(output: str, parts: Sequence[RankPart]) -> End | None:
     """Return the first rank that ended by itself and reported nothing, and its exit status.
 
     The end of a killed rank may be reported after that of ranks that lost it. A rank that Horovod's launcher killed,
@@ -149,9 +150,7 @@ def _unresponsive(job: Job, parts: Sequence[RankPart]) -> Failure | None:
     )
 
 
-def _unreported(
-    job: Job, launcher: Launcher, parts: Sequence[RankPart], first: tuple[int, int], output: str
-) -> Failure:
+def _unreported(job: Job, launcher: Launcher, parts: Sequence[RankPart], first: End, output: str) -> Failure:
     rank, code = first
     log = protocol.rank_log(job.folder, rank)
     part = next((part for part in parts if part.rank == rank), None)
