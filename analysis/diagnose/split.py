@@ -48,6 +48,7 @@ from record.schema import RunRecord
 
 # "slower_or_exchange": where neither an arm without allreduce nor the times of gradients separate them.
 PartName = Literal["alone", "slower", "shared", "waiting", "exchange", "slower_or_exchange", "input", "rest"]
+Parts = dict[PartName, float]  # of a step, in s
 PARTS: tuple[PartName, ...] = get_args(PartName)
 LOSSES: tuple[PartName, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange", "input")
 
@@ -220,7 +221,7 @@ def _step(paired: PairedWindows, point: ArmKey, first: ArmKey, slowest: int) -> 
     from_memory, alone = (paired.arms[in_memory(arm, [paired])] for arm in (point, first))
     scale = point.batch_per_rank / first.batch_per_rank
     base, alone = base.scaled(scale), alone.scaled(scale)
-    parts: dict[PartName, float] = {"alone": alone.step_s}
+    parts: Parts = {"alone": alone.step_s}
     if point != first:
         control = paired.arms.get(replace(point, role="control"))
         parts |= _parts_beyond_alone(from_memory, control, slowest, alone)
@@ -232,9 +233,7 @@ def _step(paired: PairedWindows, point: ArmKey, first: ArmKey, slowest: int) -> 
     return PairedStep(read.measured_s, base.measured_s, base_input_s, parts, exchange_alone_s, paired.repeat)
 
 
-def _parts_beyond_alone(
-    times: ArmTimes, control: ArmTimes | None, slowest: int, alone: ArmTimes
-) -> dict[PartName, float]:
+def _parts_beyond_alone(times: ArmTimes, control: ArmTimes | None, slowest: int, alone: ArmTimes) -> Parts:
     """Return the parts that several nodes add to the step of the fewest.
 
     times: with allreduce and the batch in memory. control: the same without allreduce. alone: the fewest nodes, scaled
@@ -243,7 +242,7 @@ def _parts_beyond_alone(
     if not times.waits:
         return _parts_without_waiting(times, alone)
     others = np.arange(len(times.steps_s)) != slowest
-    parts: dict[PartName, float] = {}
+    parts: Parts = {}
     if times.computing_s is not None:
         behind = times.computing_s.max(axis=0) - times.computing_s[others].mean(axis=0)
         parts["waiting"] = float(np.mean(behind))
@@ -256,7 +255,7 @@ def _parts_beyond_alone(
     return parts
 
 
-def _parts_without_waiting(times: ArmTimes, alone: ArmTimes) -> dict[PartName, float]:
+def _parts_without_waiting(times: ArmTimes, alone: ArmTimes) -> Parts:
     """Return the parts that asynchronous ranks add to the step of the fewest nodes: means over all of them."""
     longer_s = times.step_s - alone.step_s
     if times.computing_s is None or alone.computing_s is None:
@@ -265,9 +264,7 @@ def _parts_without_waiting(times: ArmTimes, alone: ArmTimes) -> dict[PartName, f
     return {"slower": slower_s, "exchange": longer_s - slower_s}
 
 
-def _parts_of_control(
-    control: ArmTimes, slowest: int, alone: ArmTimes, parts: Mapping[PartName, float]
-) -> dict[PartName, float]:
+def _parts_of_control(control: ArmTimes, slowest: int, alone: ArmTimes, parts: Parts) -> Parts:
     """Return the parts that the control shows: computing, and `waiting` if it is among the parts."""
     others = np.arange(len(control.steps_s)) != slowest
     slower_s = float(np.mean(control.steps_s[others])) - alone.step_s

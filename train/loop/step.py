@@ -11,9 +11,10 @@ from record.recorded_config import scaled_learning_rate
 from train.config.training_config import OptimizerConfig as OptimizerSettings
 from train.distribution import Distribution
 
-TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
+Results = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+TrainStep = Callable[[tf.Tensor, tf.Tensor], Results]
 ExchangeStep = Callable[[], tf.Tensor]
-EvaluationStep = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
+EvaluationStep = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], Results]
 
 POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
 
@@ -145,9 +146,7 @@ def make_train_steps(
     run_pass = _make_pass(model, optimizer, label_smoothing)
     scales_loss = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
 
-    def train_step(
-        images: tf.Tensor, labels: tf.Tensor, chosen: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def train_step(images: tf.Tensor, labels: tf.Tensor, chosen: tf.Tensor | None = None) -> Results:
         variables = model.trainable_variables
 
         def on_device(images: tf.Tensor, labels: tf.Tensor) -> _Pass:
@@ -206,9 +205,7 @@ def make_evaluation_step(model: tf_keras.Model, distribution: Distribution) -> E
         sums = tf.stack([tf.reduce_sum(losses), correct, tf.reduce_sum(weights), tf.reduce_sum(errors)])
         return sums, tf.argmax(logits, axis=-1, output_type=tf.int32), tf.reduce_max(probabilities, axis=-1)
 
-    def evaluation_step(
-        images: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def evaluation_step(images: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> Results:
         sums, answers, probabilities = zip(*distribution.on_devices(on_device, images, labels, weights), strict=True)
         return tf.add_n(sums), tf.concat(answers, 0), tf.concat(probabilities, 0)
 
