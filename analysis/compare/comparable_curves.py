@@ -16,7 +16,7 @@ from analysis.derived import half_unit
 from analysis.speedups import ScalingPoint
 from analysis.stats import Number, combined, exact, rounded
 from analysis.table import controls
-from analysis.table.swept_axis import BATCHES
+from record.recorded_config import BATCHES
 
 # Sizes of a machine: over these, ratios of rates are speedups.
 SIZES = ("nodes", "ranks")

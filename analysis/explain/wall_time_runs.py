@@ -19,12 +19,12 @@ from analysis.thresholds import limit
 from analysis.user_table.table_contract import UserTable
 from analysis.user_table.tidy import settings
 from common.terminal import counted
+from record.schema import WALL_PHASES
 
 NEEDED = ("ranks", "steps_per_rank", "batch_per_rank", "wall_s")
 SPEED = "images_per_s_per_rank"
 POINT = ["ranks", "steps_per_rank", "batch_per_rank"]
 PROBE = 4
-PHASES = ("broadcast", "first_step", "warm_up", "timed")
 # The columns that identify a run, if the tidy table has them.
 _RUN = ["experiment", "run", "model", "series", "axis_value", "ranks", "batch_per_rank", "repeat", "seed", "record"]
 _QUANTITIES = ["wall_s", "images", "steps_per_rank", "steps_per_rank_planned", SPEED, "images_per_s"]
@@ -62,7 +62,7 @@ def points(table: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
     rows = table[table["kind"].isin(["measured", "planned"]) & table["ranks"].notna()]
     if "round" in rows:
         rows = rows[rows["round"].isna()]  # a round has no wall time of its own
-    rows = rows[rows["quantity"].isin([*_QUANTITIES, *(f"phase_{name}_s" for name in PHASES)])]
+    rows = rows[rows["quantity"].isin([*_QUANTITIES, *(f"phase_{name}_s" for name in WALL_PHASES)])]
     if not (rows["quantity"] == "wall_s").any():
         raise TableError(f"{source}: no wall_s among its quantities: there is no wall time to split")
     key = [name for name in _RUN if name in rows.columns]
@@ -148,7 +148,7 @@ def phases(runs: pd.DataFrame) -> pd.DataFrame:
     are: the broadcast; the first step less `step`; warm-up and timed steps less `step` each; the rest of the wall time
     (ranks that waited in different phases); and their sum, the measured fixed cost.
     """
-    columns = [f"phase_{name}_s" for name in PHASES]
+    columns = [f"phase_{name}_s" for name in WALL_PHASES]
     if any(column not in runs for column in columns):
         return pd.DataFrame()
     step = metrics.step_s(runs["batch_per_rank"].astype(float), runs[SPEED])

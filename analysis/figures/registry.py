@@ -14,8 +14,8 @@ from analysis.experiments.arms import compared
 from analysis.experiments.equivalence import pairs
 from analysis.figures import FigureEntry, FigureKind, atlas_figure, diagnosis, scaling, settings, training_figures
 from analysis.figures.reports import bnl, hacksa, msoe, osu, spreadsheet
-from analysis.table.swept_axis import BATCHES, LINK, SCALING
-from record.recorded_config import PROGRAM
+from analysis.table.swept_axis import LINK, SCALING
+from record.recorded_config import BATCHES, PROGRAM
 
 REPORTS = (hacksa, osu, bnl, spreadsheet, msoe)
 

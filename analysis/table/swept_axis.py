@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 
 from common.grouping import grouped
-from record.recorded_config import LAUNCH_PLAN, NOT_MEASURED, flat, hashed_name
+from record.recorded_config import BATCHES, LAUNCH_PLAN, NOT_MEASURED, flat, hashed_name
 
 # Axes of scaling: more ranks do the work.
 SCALING = ("nodes", "ranks_per_node")
-BATCHES = ("batch_per_rank", "global_batch")
 LINK = "system.link_mbit_per_s"
 # Runs with other seeds are repeats of one point.
 _SEED = "seed"

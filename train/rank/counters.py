@@ -24,7 +24,6 @@ POWER = Path("/sys/class/powercap")
 _PACKAGE = re.compile(r"(intel|amd)-rapl:\d+")
 STAT = Path("/proc/stat")
 _THREADS = Path("/proc/self/task")
-_CLOCKS = Path("/sys/devices/system/cpu")
 _BUSY = (0, 1, 2)  # user, nice, system; not idle, iowait, irq, softirq
 _STEAL = 7
 
@@ -220,7 +219,7 @@ def delay_s(begin: ThreadTimes, end: ThreadTimes, cores: int) -> float | None:
     return sum(waited_s for _, waited_s in sorted(spent, reverse=True)[:cores]) if spent else None
 
 
-def frequency_mhz(cores: Collection[int], kind: str = "scaling_cur_freq", clocks: Path = _CLOCKS) -> float | None:
+def frequency_mhz(cores: Collection[int], kind: str = "scaling_cur_freq", clocks: Path = affinity.CPUS) -> float | None:
     """Return the mean clock of these cores, or of another `kind`, as cpuinfo_max_freq; None without cpufreq."""
     try:
         clocks_mhz = [int((clocks / f"cpu{core}/cpufreq/{kind}").read_text()) / 1e3 for core in cores]
