@@ -258,11 +258,7 @@ def noises(table: pd.DataFrame) -> Noises:
             for row in points:
                 parts[_scale(row)].append(part)
     based = bases(table)
-    return Noises(
-        dict(parts),
-        counts,
-        lambda row: first.get(_point(row)) or next(iter(based(row)), None),
-    )
+    return Noises(dict(parts), counts, lambda row: first.get(_point(row)) or next(iter(based(row)), None))
 
 
 def other_points_noise(curve: pd.DataFrame, *ranks: float) -> Noise | None:

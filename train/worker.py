@@ -231,9 +231,8 @@ class Worker:
         if self._standalone:
             self._standalone.agree_on_folder(config, self._task.sweep, ranks)
         if self._host.state:
-            self._host.state.steal_fraction = counters.steal_fraction(
-                self._steal, counters.steal(self._cores), len(self._cores)
-            )
+            withheld = counters.steal(self._cores)
+            self._host.state.steal_fraction = counters.steal_fraction(self._steal, withheld, len(self._cores))
         library = environment.mpi_library()
         answer = roll_call.Present(
             rank=all_ranks.rank,

@@ -197,9 +197,8 @@ def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
     A copying error is one finding a cell, with the effect of the correct number; cells that were only rounded are one
     finding together, since a rounded base changes every speedup over it.
     """
-    key = [name for name in [*SETTING, *SIZE] if name not in ("nodes", "ranks_per_node", "threads_per_rank")] + [
-        "quantity"
-    ]
+    not_copied = {"nodes", "ranks_per_node", "threads_per_rank"}
+    key = [name for name in (*SETTING, *SIZE, "quantity") if name not in not_copied]
     source = table[table["run"].eq(SOURCE_RUN)]
     if source.empty:
         return

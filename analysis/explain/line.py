@@ -206,9 +206,8 @@ def paid_once(runs: pd.DataFrame) -> WallTimeLine | None:
     if line is None:
         return None
     steps_s = OWN.design(works)[:, 1:] @ line.costs[1:]
-    drift_s = limit("step_drift") * float(
-        line.estimators[0] @ (steps_s * np.log2(works["steps_per_rank"].astype(float)))
-    )
+    doublings = np.log2(works["steps_per_rank"].astype(float))
+    drift_s = limit("step_drift") * float(line.estimators[0] @ (steps_s * doublings))
     own = [line.noise, residuals] if (residuals := line.noise.residual_noise) else []
     noise = max(filter(None, (*own, _smooth_noise(runs))), key=lambda noise: noise.half_width, default=line.noise)
     unit_errors = np.array([math.hypot(line.unit_errors[0], drift_s / noise.share), *line.unit_errors[1:]])

@@ -78,6 +78,7 @@ def answer(launch: TracedLaunch, trace: Path) -> LaunchTimeline:
     """Return what one launch shows; trace: the file that was written."""
     run, exchange, steps = launch.run, launch.run.config["distribution"], steps_of_rank_0(launch)
     parts = [name for name in PARTS if steps and (name not in EXCHANGE or has_part(steps, name))]
+    exchanged = [name for name in parts if name in EXCHANGE]
     return filled(
         LaunchTimeline,
         run,
@@ -90,9 +91,7 @@ def answer(launch: TracedLaunch, trace: Path) -> LaunchTimeline:
         cycle_time_ms=exchange.get("cycle_time_ms"),
         timed_steps=len(timed_steps(launch.ranks[0])),
         parts_s={name: _typical([step[name].time_s for step in steps]) for name in parts},
-        overlapped_s={
-            name: _typical([step[name].overlapped_s for step in steps]) for name in parts if name in EXCHANGE
-        },
+        overlapped_s={name: _typical([step[name].overlapped_s for step in steps]) for name in exchanged},
         ranks=[
             RankReadiness(
                 rank=times.rank.rank,

@@ -74,10 +74,8 @@ def _experiment(experiment: str, points: Iterable[PointFolder]) -> Verification:
         result += records
         named = {(finding.rule, finding.place) for finding in result.findings}
         result.findings += [finding for finding in findings if (finding.rule, finding.place) not in named]
-    result.findings += [
-        *accounted_launches.remembered(experiment, launches),
-        *accounted_launches.planned(experiment, launches),
-    ]
+    result.findings += accounted_launches.remembered(experiment, launches)
+    result.findings += accounted_launches.planned(experiment, launches)
     result.findings += _notes(experiment, launches, result, no_ledger)
     return result
 

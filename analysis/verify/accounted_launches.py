@@ -205,10 +205,8 @@ def remembered(experiment: str, launches: Launches) -> Iterator[Finding]:
             continue
         lines, first, _, by = max(missing)
         severity: Severity = "warning"
-        stated, meaning = (
-            f"{len(digests)} lines",
-            "Lines were removed, or the folder is an earlier copy, or part of one.",
-        )
+        stated = f"{len(digests)} lines"
+        meaning = "Lines were removed, or the folder is an earlier copy, or part of one."
         if not digests:
             stated, meaning = "no ledger", "It was removed or lost: launches that were dropped do not show."
         elif first not in digests:

@@ -114,9 +114,8 @@ def _differences(one: Any, other: Any, name: str = "") -> Iterator[tuple[str, An
         return
     if is_dataclass(one) and is_dataclass(other):
         for item in fields(one):
-            yield from _differences(
-                getattr(one, item.name), getattr(other, item.name), f"{name}.{item.name}".lstrip(".")
-            )
+            path = f"{name}.{item.name}".lstrip(".")
+            yield from _differences(getattr(one, item.name), getattr(other, item.name), path)
     elif isinstance(one, dict) and isinstance(other, dict):
         for key in dict.fromkeys([*one, *other]):
             yield from _differences(one.get(key), other.get(key), f"{name}.{key}".lstrip("."))

@@ -112,11 +112,8 @@ def find_imdb_wiki(config: RunConfig) -> reader.Parts:
             notes += sets[-1].notes
         else:
             notes.append(f"{name}.mat is not there: without its images")
-    images = image_files.Images(
-        sets[0].folder,
-        [name for images in sets for name in images.names],
-        np.concatenate([images.labels for images in sets]),
-    )
+    names, labels = [name for part in sets for name in part.names], np.concatenate([part.labels for part in sets])
+    images = image_files.Images(sets[0].folder, names, labels)
     facts.append(reader.Fact("images kept", len(images.names)))
     return reader.Parts(*image_files.split_parts(config, images), facts, notes)
 

@@ -106,14 +106,8 @@ def _explained(points: FigureData) -> Figure:
                              for name in ("wall_time", "without_fixed"))  # fmt: skip
         shares += [_at(gpus, measured, hollow), _at(gpus[fits], without, filled), _at(gpus[~fits], without, crosses)]
         for gpu, beyond in zip(gpus[~fits], beyond_s[~fits], strict=True):
-            style: dict[str, Any] = {
-                "textcoords": "offset points",
-                "ha": "right",
-                "va": "top",
-                "fontsize": 6,
-                "color": colour,
-            }
-            top.annotate(labels.name(model), (gpu, beyond), (-3, -3), **style)
+            where: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "top"}
+            top.annotate(labels.name(model), (gpu, beyond), (-3, -3), fontsize=6, color=colour, **where)
     plots.draw(top, costs)
     plots.draw(bottom, shares)
     for axes in (top, bottom):
