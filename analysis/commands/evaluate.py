@@ -28,7 +28,7 @@ from analysis.evaluation import (
     claim_rows,
     read_contents,
 )
-from analysis.page.evaluation import evaluation_text
+from analysis.page import evaluation_text
 from analysis.study import Study
 from common import affinity
 from common import bounded_files as bounded

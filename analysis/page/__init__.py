@@ -24,6 +24,7 @@ from analysis.compare.comparison_text import published_tables
 from analysis.diagnose.diagnosis_text import largest_losses
 from analysis.diagnose.split import split_curves
 from analysis.documents import tally
+from analysis.evaluation import Evaluation
 from analysis.experiments import summary_points
 from analysis.figures import FigureEntry, atlas_figure, figure_files
 from analysis.finding import SEVERITIES, Finding
@@ -335,3 +336,11 @@ def proposal_page(title: str, sections: Sequence[Section], svg: str) -> str:
     """Return the page as HTML; svg: the text of its figure, which the page holds."""
     template = _html_templates().get_template("proposal.html.j2")
     return template.render(title=title, sections=sections, svg=svg[svg.index("<svg") :])
+
+
+def evaluation_text(evaluation: Evaluation) -> str:
+    """Return a reviewer's report: claims that are not reproduced come first."""
+    environment = templates(trim_blocks=True, lstrip_blocks=True)
+    environment.filters["cell"] = lambda text: " ".join(str(text).split()).replace("|", "\\|")
+    rows = sorted(evaluation.rows, key=lambda row: ("not reproduced", "reproduced", "not run").index(row.outcome))
+    return environment.get_template("evaluation.md.j2").render(evaluation=evaluation, rows=rows)

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from record.schema import AllreduceTimes, CoreUse
 from train.allreduce import links
-from train.config.allreduce_config import AllreduceSweep
+from train.config.measure_config import AllreduceSweep
 from train.distribution import Distribution
 from train.rank import counters, placement
 from train.task import Context

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Self, get_type_hints
 
 from record.recorded_config import is_measured
-from train.config.allreduce_config import AllreduceSweep
 from train.config.checks import LeftOut, Rule, allow, check, check_section
 from train.config.distribution_config import DistributionConfig
 from train.config.machine_config import ContainerConfig, LauncherConfig, SystemConfig, default_image
-from train.config.measure_config import LaunchPlan, MeasureConfig
+from train.config.measure_config import AllreduceSweep, LaunchPlan, MeasureConfig
 from train.config.program import ProgramConfig
 from train.config.tracking_config import TrackingConfig
 from train.config.training_config import DatasetConfig, ModelConfig, OptimizerConfig
