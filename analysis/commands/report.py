@@ -1,7 +1,5 @@
 """`report`: one HTML page with everything, or with one report beside its runs."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -6,8 +6,6 @@ smallest message, which shows the latency, and the bus bandwidth of the largest.
 `benchmarks/history_power.py` simulates how often the verdicts are wrong; docs/validation.md has the results.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

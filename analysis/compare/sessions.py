@@ -4,8 +4,6 @@ A session has launches of an experiment that were measured together. It begins i
 has already (as `FORCE=1` does), or if commit, driver, kernel, image or versions changed.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

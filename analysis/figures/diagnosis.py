@@ -1,7 +1,5 @@
 """The figure `diagnosis`: the parts of the step of each point, and the efficiency that each part leaves."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any

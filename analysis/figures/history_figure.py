@@ -1,7 +1,5 @@
 """The figure of a history: each point over its sessions."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

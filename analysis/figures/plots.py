@@ -1,7 +1,5 @@
 """Shared by the figures: lines, markers, axes, legends at the width of one column, and bounds of throughput."""
 
-from __future__ import annotations
-
 import math
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """The figure of predictions: points, curve, interval, bound and targets, one panel a curve."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Callable, Sequence

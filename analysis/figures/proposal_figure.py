@@ -1,7 +1,5 @@
 """The figure of a proposal: throughput, speedup and efficiency of weak and strong scaling."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Figures of scaling: throughput, efficiency and phases over nodes or ranks, and step times as distributions."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Figures over a setting: throughput, energy, rates of links, allreduce over sizes; and of arms over their base."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

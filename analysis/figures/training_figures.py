@@ -1,7 +1,5 @@
 """Figures of training: accuracy, time to accuracy, usage, and the losses of several ranks beside those of one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Statistics without terms of the domain: numbers with their intervals, and the variation that these allow for."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence

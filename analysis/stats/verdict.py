@@ -5,8 +5,6 @@ A number is inside if its 90 % interval is within the bounds (two one-sided test
 interval decides nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The files of one point, on the disk or in an archive."""
 
-from __future__ import annotations
-
 import glob
 import re
 from collections import defaultdict

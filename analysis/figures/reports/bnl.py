@@ -3,8 +3,6 @@
 Own measurements of several strategies are further series of this figure and of those of report 003: a line a strategy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

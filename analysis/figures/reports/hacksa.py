@@ -1,7 +1,5 @@
 """Report 000: VGG, ResNet and Inception with Horovod on CIFAR10, total steps shared out among the GPUs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Report 004: fruit and Caltech256 on 1 to 8 GPUs. Its accuracy curves and its plot of GPU use are lost."""
 
-from __future__ import annotations
-
 import pandas as pd
 from matplotlib.figure import Figure
 

@@ -1,7 +1,5 @@
 """Report 001: ResNet50, InceptionV3 and VGG16 on OSC Owens. Its plots are lost; its text states points."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from matplotlib import patches

@@ -1,7 +1,5 @@
 """Report 003: a spreadsheet over TensorFlow's benchmarks of 2017, 16 columns of throughput on 1 to 8 GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
