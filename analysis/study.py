@@ -1,7 +1,5 @@
 """A study: the published numbers and a user's records, each loaded once, on first use."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable
 from functools import cached_property
@@ -86,7 +84,7 @@ class Study:
         lines += [f"warning: {len(changed) - _FEW} more: make audit"] if len(changed) > _FEW else []
         return lines + ([str(verified)] if verified.records else [])
 
-    def narrowed(self, local: pd.DataFrame, notices: Iterable[Notice] = ()) -> Study:
+    def narrowed(self, local: pd.DataFrame, notices: Iterable[Notice] = ()) -> "Study":
         """Return the same study with these local rows and notices alone."""
         part = copy.copy(self)
         part.__dict__["_loaded"] = LocalTable(local, list(notices), self.records)

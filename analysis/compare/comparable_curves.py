@@ -1,7 +1,5 @@
 """Curves that can be compared: published and local rates over the same axis."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -94,7 +92,7 @@ class LocalCurve:
         """Return the sizes, ascending."""
         return self.runs["size"].unique().tolist()
 
-    def only(self, sizes: Iterable[float]) -> LocalCurve:
+    def only(self, sizes: Iterable[float]) -> "LocalCurve":
         """Return the curve at these sizes alone."""
         return replace(self, runs=self.runs[self.runs["size"].isin([*sizes])])
 

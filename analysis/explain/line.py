@@ -7,8 +7,6 @@ published reports, which counts as `DEGREES` degrees of freedom. So few runs hav
 happens to go through all of its points has none that is too narrow.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -44,7 +42,7 @@ class WallTimeNoise:
         return self.share * student_quantile(LEVEL, self.degrees)
 
     @property
-    def residual_noise(self) -> WallTimeNoise | None:
+    def residual_noise(self) -> "WallTimeNoise | None":
         """Return the noise by the residuals alone, without the expected noise; None without residuals."""
         degrees = self.degrees - DEGREES
         square = self.share**2 * self.degrees - DEGREES * limit("wall_time_noise") ** 2

@@ -3,8 +3,6 @@
 The page needs no network and no script; its figures are in it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,10 +66,10 @@ class Analysed:
     recomputed: pd.DataFrame  # the derived numbers of the reports
     published: pd.DataFrame
     comparisons: Comparisons  # of local numbers with published ones
-    only: ReportScope | None = None
+    only: "ReportScope | None" = None
 
 
-def analyse(study: Study, only: ReportScope | None = None) -> Analysed:
+def analyse(study: Study, only: "ReportScope | None" = None) -> Analysed:
     """Judge, audit, recompute and compare: return the content of a page without its figures."""
     published = study.published
     if only:

@@ -5,8 +5,6 @@ not show what bends beyond them. Beyond one doubling, therefore, the lower end a
 share and that saturates.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -98,7 +96,7 @@ class Curve:
         total = self.global_batch
         return np.full(len(ranks), self.batch[self.base]) if total is None else total / ranks
 
-    def only(self, mask: np.ndarray) -> Curve:
+    def only(self, mask: np.ndarray) -> "Curve":
         """Return the curve with only those points that the mask selects, and their obstacles."""
         arrays = {name: getattr(self, name)[mask] for name in _ARRAYS}
         ranks = {*arrays["ranks"].tolist()}

@@ -1,7 +1,5 @@
 """One record as rows of the tidy table: the identity of each point that it measured, and its numbers."""
 
-from __future__ import annotations
-
 import functools
 import math
 import statistics
@@ -59,7 +57,7 @@ class TabulatedRun(NamedTuple):
     key: RunKey  # the newest generation of each key counts
     generation: int
     points: list[Measured]
-    notice: Notice | None = None  # of a launch that failed after whole rounds
+    notice: "Notice | None" = None  # of a launch that failed after whole rounds
     launch: clock.ProgramLaunch | None = None  # of a user's program
 
 

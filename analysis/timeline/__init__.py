@@ -5,8 +5,6 @@ Chrome's trace events, a "process" for each tensor. Times are microseconds since
 event gives in microseconds since the epoch.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -53,7 +51,7 @@ class TracedLaunch:
 
     run: RunRecord
     ranks: list[RankTimes]
-    horovod: HorovodTimeline
+    horovod: "HorovodTimeline"
 
 
 def find_launches(records: Mapping[str, RunRecord], models: list[str] | None = None) -> list[Path]:

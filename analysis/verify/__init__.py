@@ -5,8 +5,6 @@ The ledger of a point has a line when a launch begins and one when it ends; it, 
 compared. Who changes files, record and ledger alike is not found.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
@@ -36,7 +34,7 @@ class Verification:
     remade: int = 0  # made again of their files, without a difference
     not_compared: Counter[str] = field(default_factory=Counter)  # why -> how many
 
-    def __add__(self, other: Verification) -> Verification:
+    def __add__(self, other: "Verification") -> "Verification":
         """Return both together."""
         return Verification(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
 

@@ -38,7 +38,7 @@ def run(argv: Sequence[str], client: bool) -> int:
     except OSError as error:
         print(f"{argv[0]}: {error.strerror}", file=sys.stderr)
         return 127
-    threading.Thread(target=_end_with_input, args=(child,), daemon=True).start()
+    threading.Thread(target=_end_with_input, daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: _end(child))
     signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
@@ -58,7 +58,7 @@ def _end(child: int) -> None:
     signal.setitimer(signal.ITIMER_REAL, GRACE_S)
 
 
-def _end_with_input(child: int) -> None:
+def _end_with_input() -> None:
     while os.read(0, 4096):
         continue
     os.kill(os.getpid(), signal.SIGTERM)
