@@ -11,7 +11,6 @@ from typing import Annotated, Literal, get_args
 
 import msgspec
 import pandas as pd
-from msgspec import structs
 
 from analysis import PUBLISHED, TableError
 from analysis.curves import row_dicts
@@ -117,7 +116,7 @@ def _with_rule(claim: Claim, rules: dict[str, str], path: Path) -> Claim:
         bounds = f"quantity {claim.quantity}{ranks}; {claim.allowed_text()}"
     rule = f"{claim.rule}: {rules[claim.rule]}{f' ({bounds})' if bounds else ''}; {claim.scope}"
     data = f"local records of {claim.experiment}" if claim.experiment else claim.data
-    return structs.replace(claim, rule=rule, data=data)
+    return msgspec.structs.replace(claim, rule=rule, data=data)
 
 
 def judge(claims: Sequence[Claim], study: Study) -> list[JudgedClaim]:

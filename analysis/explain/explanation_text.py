@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 import pandas as pd
-from msgspec import structs
 
 from analysis import metrics
 from analysis.documents import Document, NumberField, about, optional
@@ -260,7 +259,8 @@ def report(curve: ExplainedCurve) -> str:
     parts.append(_table(curve.points))
     if curve.phases:
         phases = [
-            {k: v if k == "ranks" else f"{v:.3f}" for k, v in structs.asdict(row).items()} for row in curve.phases
+            {k: v if k == "ranks" else f"{v:.3f}" for k, v in msgspec.structs.asdict(row).items()}
+            for row in curve.phases
         ]
         parts.append(f"The fixed cost by the phases of the records, mean over repeats:\n{text_table(phases)}")
     return "\n\n".join([*parts, paragraph(" ".join(curve.sentences))])

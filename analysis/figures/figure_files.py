@@ -6,7 +6,6 @@ import gzip
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -81,14 +80,14 @@ def in_background(
     report: called with the id of each figure when it is drawn.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    todo = [(entry.id, partial(entry.draw, entry.points(study)), folder, formats) for entry in entries]
+    todo = [(entry.id, functools.partial(entry.draw, entry.points(study)), folder, formats) for entry in entries]
     for figure in todo[:1]:  # in this process, so that forked ones have fonts and libraries loaded
         save(*figure)
         report(figure[0])
     with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:  # its default on Python 3.11, 3.12 ignores a cpuset
         pending = [pool.submit(save, *figure) for figure in todo[1:]]
         for job, (id, *_) in zip(pending, todo[1:], strict=True):
-            job.add_done_callback(partial(_report, report, id))
+            job.add_done_callback(functools.partial(_report, report, id))
         yield
         for job in pending:
             job.result()

@@ -5,7 +5,6 @@ import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from operator import attrgetter
 from typing import Any
 
 from common.printable import os_error_text
@@ -125,7 +124,7 @@ def check_section(section: Any, prefix: str = "") -> None:
 def check_rules(rules: Iterable[Rule], section: Any, prefix: str = "") -> None:
     """Raise ConfigError for the first of these rules on the values of a section that does not hold."""
     for holds, key, why, *kind in rules:
-        value = attrgetter(key)(section)
+        value = operator.attrgetter(key)(section)
         if isinstance(value, tuple):
             value = ",".join(map(str, value)) or "none"
         elif is_dataclass(value):

@@ -14,7 +14,6 @@ import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
-from functools import cached_property
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -279,7 +278,7 @@ class Experiment:
     composed: DictConfig  # from the unswept ones
     config: ExperimentConfig
 
-    @cached_property
+    @functools.cached_property
     def swept(self) -> list[str]:
         """Return the keys that are swept: the experiment's, then those of the command line."""
         more = [key for key, item in self.by_key.items() if item.is_sweep_override()]
@@ -302,12 +301,12 @@ class Experiment:
             return [item.input_line or ""]
         return [f"{key}={choice}" for choice in item.sweep_string_iterator()]
 
-    @cached_property
+    @functools.cached_property
     def node_counts(self) -> list[int]:
         """Return the numbers of nodes of its points, without those of arms and of servers: swept, else one."""
         return (nodes_in(self.choices("nodes")) if "nodes" in self.swept else []) or [self.composed.nodes]
 
-    @cached_property
+    @functools.cached_property
     def max_nodes(self) -> int:
         """Return the largest number of nodes of a point, servers included. Raises ConfigError if it is below 1."""
         arm_nodes = [nodes_in(extra) for extra in self.config.arms.values()] or [[]]
