@@ -86,7 +86,7 @@ def by_turn(runs: pd.DataFrame, column: str = "rate") -> dict[Turn, float]:
 
 def _by_size(runs: pd.DataFrame, over: str) -> dict[float, Rates]:
     """Return the rates of each size, ascending, by turn. Raises ValueError where a rate is not positive."""
-    rates = {float(size): by_turn(rows) for size, rows in runs.groupby(runs[over].astype(float))}
+    rates = {float(size): by_turn(rows) for size, rows in runs[[*_PAIR, "rate"]].groupby(runs[over].astype(float))}
     if not all(rate > 0 for by_turn in rates.values() for rate in by_turn.values()):
         raise ValueError(f"a curve needs positive rates; given: {runs['rate'].tolist()}")
     return {size: by_turn for size, by_turn in rates.items() if by_turn}
