@@ -73,36 +73,36 @@ def test_a_name_within_another_word_is_not_taken_for_it():
     assert scrubbed(run).notes[0] == "host1: shown, scrubbed"  # host0 is a host of that name
 
 
+JOB = {  # what a record has, and what is left of it
+    "variables": {
+        "SLURM_JOB_NAME": ("secret-thesis", "scrubbed"), "SLURM_JOB_QOS": ("boss", "scrubbed"),
+        "SLURM_JOB_PARTITION": ("lab-gpu", "partition0"), "SLURM_JOB_UID": ("20042", "scrubbed"),
+        "SLURM_JOB_ID": ("777", "scrubbed"), "SLURM_NNODES": ("2", "2"), "SLURM_JOB_NUM_NODES": ("2", "2"),
+    },
+    "tracking": {
+        "name": ("wandb", "wandb"), "project": ("secret", "scrubbed"), "entity": ("lab", "scrubbed"),
+        "sync": (False, False), "tags": (["thesis"], ["scrubbed"]), "notes": ("for the boss", "scrubbed"),
+        "group": (None, None),
+    },
+    "system": {
+        "partition": ("lab-gpu", "partition0"), "account": ("42", "scrubbed"), "remark": ("thesis", "scrubbed"),
+        "sbatch": (["--constraint=boss"], ["--constraint=scrubbed"]),
+    },
+}  # fmt: skip
+
+
 def test_what_a_job_is_called_and_where_it_ran():
-    run = make_record()
-    run.environment.variables = {
-        "SLURM_JOB_NAME": "secret-thesis", "SLURM_JOB_QOS": "boss", "SLURM_JOB_PARTITION": "lab-gpu",
-        "SLURM_JOB_UID": "20042", "SLURM_JOB_ID": "777", "SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "2",
-    }  # fmt: skip
-    run.config["tracking"] = {
-        "name": "wandb", "project": "secret", "entity": "lab", "sync": False,
-        "tags": ["thesis"], "notes": "for the boss", "group": None,
-    }  # fmt: skip
-    run.config["system"] = {
-        "partition": "lab-gpu",
-        "account": "42",
-        "sbatch": ["--constraint=boss"],
-        "remark": "thesis",
-    }
+    before, after = ({name: {key: pair[side] for key, pair in group.items()} for name, group in JOB.items()}
+                     for side in (0, 1))  # fmt: skip
+    run = make_record(tracking=before["tracking"], system=before["system"])
+    run.environment.variables = before["variables"]
     run.command = ["python", "system.partition=lab-gpu", "tracking.notes=the steps", "model=tiny"]
     run.environment.image = "registry.lab.edu/boss/kit:cpu"
     copy = scrubbed(run)
-    assert copy.environment.variables == {
-        "SLURM_JOB_NAME": "scrubbed", "SLURM_JOB_QOS": "scrubbed", "SLURM_JOB_PARTITION": "partition0",
-        "SLURM_JOB_UID": "scrubbed", "SLURM_JOB_ID": "scrubbed", "SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "2",
-    }  # fmt: skip
-    assert copy.config["tracking"] == {
-        "name": "wandb", "project": "scrubbed", "entity": "scrubbed", "sync": False,
-        "tags": ["scrubbed"], "notes": "scrubbed", "group": None,
-    }  # fmt: skip
-    assert copy.config["system"] == {
-        "partition": "partition0", "account": "scrubbed", "sbatch": ["--constraint=scrubbed"], "remark": "scrubbed",
-    }  # fmt: skip
+    assert {
+        "variables": copy.environment.variables,
+        **{name: copy.config[name] for name in ("tracking", "system")},
+    } == after
     assert copy.command == ["python", "system.partition=partition0", "tracking.notes=scrubbed", "model=tiny"]
     assert copy.environment.image == "scrubbed"
 

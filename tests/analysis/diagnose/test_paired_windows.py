@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from analysis.diagnose.paired_windows import ArmKey, curves
+from analysis.diagnose.paired_windows import ArmKey, curves, launch_of_rounds
 from analysis.diagnose.split import splits
 from analysis.study import Study
 from record.schema import CoreUse, Failure, Window
@@ -42,34 +42,30 @@ def rounds_on_used_cores(**more):
     return run
 
 
-def control_times(run, folder):
-    save(run, folder)
-    [result] = read(folder)
-    return result.launches[0].paired_windows[0].arms[CONTROL]
+def control_times(run):
+    return launch_of_rounds(run).paired_windows[0].arms[CONTROL]
 
 
-def test_what_others_took_is_the_time_in_which_a_rank_was_ready_and_did_not_run(tmp_path):
-    control = control_times(rounds_on_used_cores(), tmp_path)
+def test_what_others_took_is_the_time_in_which_a_rank_was_ready_and_did_not_run():
+    control = control_times(rounds_on_used_cores())
     # 0.4 s in two steps, on one core and on two; of the hypervisor 0.02 s
     assert control.taken_s == pytest.approx(np.array([[0.2, 0.1], [0.01, 0.005]]))
     assert control.preempted_s == pytest.approx([0.21, 0.105])
 
 
 @pytest.mark.parametrize(("shared", "nodes"), [(True, {}), (False, QUOTA)], ids=["shared", "emulated"])
-def test_preemption_is_not_known_where_ranks_share_cores(tmp_path, shared, nodes):
+def test_preemption_is_not_known_where_ranks_share_cores(shared, nodes):
     run = rounds_on_used_cores(**nodes)
     run.cores_shared = shared
-    assert control_times(run, tmp_path).preempted_s is None
+    assert control_times(run).preempted_s is None
 
 
-def test_exchanges_belong_to_the_round_and_take_as_long_as_on_the_rank_that_came_last(tmp_path):
+def test_exchanges_belong_to_the_round_and_take_as_long_as_on_the_rank_that_came_last():
     run = make_rounds([(0.5, 0.6, 0.6)] * 7, failure=Failure("killed", rank=1))
     run.ranks[1].windows.pop()  # so the last round is not finished and does not count
     for rank, (first_s, second_s) in zip(run.ranks, ((0.30, 0.20), (0.25, 0.22)), strict=True):
         rank.exchanges = [Window(number, 1, 1.0, [first_s, second_s + 0.01 * number]) for number in range(6)]
-    save(run, tmp_path)
-    [result] = read(tmp_path)
-    exchanges_s = [paired.exchanges_s[2] for paired in result.launches[0].paired_windows]
+    exchanges_s = [paired.exchanges_s[2] for paired in launch_of_rounds(run).paired_windows]
     assert exchanges_s == pytest.approx([(0.25 + 0.20 + 0.01 * number) / 2 for number in range(6)])
 
 

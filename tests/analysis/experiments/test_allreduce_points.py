@@ -63,11 +63,12 @@ def test_points_and_their_table_worked_by_hand(results):
 def test_the_mean_of_launches_has_the_interval_between_launches(results):
     for repeat, time_s in enumerate((1.0, 2.0, 3.0, 4.0, 5.0, 6.0)):
         add(results, {MIB: [[time_s]] * 2}, repeat=repeat)
-    (point,) = allreduce_points.answer(local_table(results))
-    time = point.allreduce_s
+    (point,) = summary_points.answer(local_table(results))
+    time, bandwidth = point.allreduce_s, point.bus_bandwidth_bytes_per_s
     # Mean 3.5, standard deviation 1.8708, Student's t with 4 degrees of freedom 2.7764.
     half = 2.7764 * 1.8708 / 6**0.5
     assert (time.value, time.low, time.high) == pytest.approx((3.5, 3.5 - half, 3.5 + half), rel=1e-4)
+    assert (point.message_bytes, bandwidth.value) == (MIB, pytest.approx(MIB / 3.5))  # 2 (n - 1) / n is 1 for two ranks
 
 
 def test_on_gpus_nccl_carries_what_horovod_was_built_for(results):
@@ -75,11 +76,9 @@ def test_on_gpus_nccl_carries_what_horovod_was_built_for(results):
     assert set(local_table(results)["operations"]) == {"nccl"}
 
 
-@pytest.mark.parametrize(
-    ("size", "label"), [(512, "512 B"), (1024, "1 KiB"), (1 << 19, "512 KiB"), (1 << 29, "512 MiB"), (1 << 30, "1 GiB")]
-)
-def test_sizes_are_reported_in_binary_units(size, label):
-    assert allreduce_points.size_label(size) == label
+def test_sizes_are_reported_in_binary_units():
+    sizes = {512: "512 B", 1024: "1 KiB", 1 << 19: "512 KiB", 1 << 29: "512 MiB", 1 << 30: "1 GiB"}
+    assert [allreduce_points.size_label(size) for size in sizes] == [*sizes.values()]
 
 
 @pytest.mark.slow

@@ -148,12 +148,11 @@ def test_shared_cores_are_a_caveat_that_names_its_points(results):
     assert curve.only(curve.ranks < 4).obstacles == ()
 
 
-@pytest.mark.parametrize(("backend", "obstacles"), [("ps_cpu", 1), ("mwms", 0)])
-def test_variables_on_a_server_are_a_caveat(results, backend, obstacles):
+def test_variables_on_a_server_are_a_caveat(results):
     for nodes in (1, 2, 4):
-        results.add(nodes=nodes, **{"distribution.backend": backend})
+        results.add(nodes=nodes, **{"distribution.backend": "ps_cpu"})
     (curve,) = reading.local(results.table())
-    assert ["by a parameter server" in obstacle.reason for obstacle in curve.obstacles] == [True] * obstacles
+    assert ["by a parameter server" in obstacle.reason for obstacle in curve.obstacles] == [True]
 
 
 def test_a_curve_has_the_limits_that_its_jobs_measured(results):

@@ -12,7 +12,7 @@ from analysis.table.hardware import (
     throughput_bounds,
     window_energy_per_image,
 )
-from record.schema import CoreUse, Epoch, Server
+from record.schema import CoreUse, Epoch, Operations, Server
 from tests.helpers.run_records import Arm, make_record, make_rounds, save, with_roofline
 
 
@@ -21,11 +21,23 @@ def bounded(**run):
     return with_roofline(make_record(batch_per_rank=3, **run))
 
 
-def test_the_limits_worked_by_hand():
-    # A ring of 4: 2 x 3/4 x 0.1 GB at 1 GB/s is 0.15 s.
-    assert throughput_bounds(bounded(nodes=4)) == {COMPUTE: pytest.approx(20), LINK: pytest.approx(12 / 0.15)}
-    half = bounded(nodes=2, **{"distribution.compression": "fp16"})
-    assert throughput_bounds(half)[LINK] == pytest.approx(6 / 0.05)
+NO_EXCHANGE = {"distribution.allreduce": False}
+
+
+@pytest.mark.parametrize(
+    ("run", "limits"),
+    [
+        # A ring of 4: 2 x 3/4 x 0.1 GB at 1 GB/s is 0.15 s.
+        (bounded(nodes=4), {COMPUTE: 20, LINK: 12 / 0.15}),
+        (bounded(nodes=2, **{"distribution.compression": "fp16"}), {COMPUTE: 10, LINK: 6 / 0.05}),
+        (bounded(nodes=1), {COMPUTE: 5}),  # nothing is exchanged
+        (bounded(nodes=2, **NO_EXCHANGE), {COMPUTE: 10}),
+        (make_record(nodes=2), {}),
+        (replace(bounded(nodes=2), work=Operations(None, 10**8)), {LINK: 6 / 0.1}),
+    ],
+)
+def test_the_limits_worked_by_hand(run, limits):
+    assert throughput_bounds(run) == pytest.approx(limits)
 
 
 def test_the_slowest_link_and_the_sum_of_the_ranks_count_each_by_its_faster_measurement():
@@ -37,16 +49,8 @@ def test_the_slowest_link_and_the_sum_of_the_ranks_count_each_by_its_faster_meas
     assert throughput_bounds(run) == {COMPUTE: pytest.approx(10), LINK: pytest.approx(6 / 0.1)}
     del rank.matrix_products[1], rank.transfers[0]
     assert throughput_bounds(run) == {COMPUTE: pytest.approx(7.5), LINK: pytest.approx(6 / 0.2)}
-
-
-def test_what_is_not_known_has_no_limit():
-    assert throughput_bounds(make_record(nodes=2)) == {}
-    assert list(throughput_bounds(bounded(nodes=1))) == [COMPUTE]  # nothing is exchanged
-    assert list(throughput_bounds(bounded(nodes=2, **{"distribution.allreduce": False}))) == [COMPUTE]
-    run = bounded(nodes=2)
-    run.work.operations_per_image = None
-    run.ranks[1].transfers = []
-    assert throughput_bounds(run) == {}
+    rank.transfers = []
+    assert throughput_bounds(run) == {COMPUTE: pytest.approx(7.5)}
 
 
 def test_arms_of_as_many_ranks_share_their_limits(results):

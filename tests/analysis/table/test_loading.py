@@ -71,11 +71,13 @@ def test_the_slowest_rank_gates_the_speed(results):
     assert values(loading.local(results.folder), "images_per_s") == {2: 16 * 4 / 2.03}
 
 
-def test_no_folder_or_an_empty_one_has_no_records(tmp_path):
+def test_no_folder_has_no_records_and_an_empty_one_of_published_numbers_is_an_error(tmp_path):
     loaded = loading.local(tmp_path / "nothing")
     assert loaded.table.empty
     assert list(loaded.table) == [*tidy_columns.LOCAL_NAMES]
     assert loaded.notices == []
+    with pytest.raises(TableError, match="no CSV file"):
+        loading.published(tmp_path)
 
 
 def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
@@ -139,8 +141,3 @@ def test_many_records_read_in_parallel_are_those_read_alone(results, monkeypatch
     together = loading.local(results.folder)
     assert together.table.equals(alone.table)
     assert together.notices == alone.notices
-
-
-def test_a_folder_without_published_numbers_is_an_error(tmp_path):
-    with pytest.raises(TableError, match="no CSV file"):
-        loading.published(tmp_path)

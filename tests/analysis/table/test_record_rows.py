@@ -9,37 +9,22 @@ from record.schema import Epoch, Failure
 from tests.helpers.run_records import QUOTA, Arm, make_record, make_rounds, save, tabulate_file
 
 
-def cells(point):
-    return dict(zip(tidy_columns.LOCAL_NAMES, point.cells, strict=True))
-
-
-def test_a_record_keeps_the_learning_rate_that_was_in_force(results):
-    run = make_record(nodes=2)
+def test_a_record_keeps_its_learning_rate_and_what_a_rank_takes_in_a_step(results):
+    passes = {"distribution.backward_passes_per_step": 2}
+    run = make_record(nodes=2, batch_per_rank=8, global_batch=32, step_s=0.5, **passes)
     run.config["optimizer"] |= {"learning_rate": 0.0615, "learning_rate_scaling": "linear"}
     run.learning_rate = 0.123
     [point] = tabulate_file(save(run, results.folder)).points
-    assert cells(point)["learning_rate"] == 0.123
+    cells = dict(zip(tidy_columns.LOCAL_NAMES, point.cells, strict=True))
+    assert [cells[name] for name in ("learning_rate", "batch_per_rank", "global_batch")] == [0.123, 16, 32]
+    assert dict(zip(point.values["quantity"], point.values["value"], strict=True))["images_per_s"] == 64
 
 
-def test_an_impossible_number_is_no_measurement(results):
-    run = make_record(epochs=[Epoch(1, 10, 2.0, 1.2, train_accuracy=1.2)])
-    path = save(run, results.folder)
+def test_an_impossible_number_is_no_measurement_and_a_run_without_ranks_none(results):
+    path = save(make_record(epochs=[Epoch(1, 10, 2.0, 1.2, train_accuracy=1.2)]), results.folder)
     assert tabulate_file(path) == Notice(False, str(path), "impossible: train_accuracy = 1.2")
     assert str(tabulate_file(path)) == f"{path}: impossible: train_accuracy = 1.2"
-
-
-def test_a_complete_run_without_ranks_is_left_out(results):
-    run = make_record()
-    run.ranks = []
-    assert not tabulate_file(save(run, results.folder)).failed
-
-
-def test_the_batch_of_a_rank_is_what_it_takes_in_a_step(results):
-    passes = {"distribution.backward_passes_per_step": 2}
-    run = make_record(nodes=2, batch_per_rank=8, global_batch=32, step_s=0.5, **passes)
-    [point] = tabulate_file(save(run, results.folder)).points
-    assert (cells(point)["batch_per_rank"], cells(point)["global_batch"]) == (16, 32)
-    assert dict(zip(point.values["quantity"], point.values["value"], strict=True))["images_per_s"] == 64
+    assert not tabulate_file(save(replace(make_record(nodes=2), ranks=[]), results.folder)).failed
 
 
 def rates(table, nodes, kind="measured"):
@@ -86,14 +71,6 @@ def test_an_arm_of_a_user_is_what_its_role_says_whatever_its_name(results):
     save(record, results.folder)
     results.add(experiment="mine", arm="without-allreduce", **QUOTA, **{"distribution.allreduce": False})
     assert set(results.table()["kind"]) == {"measured"}
-
-
-def test_the_slowest_rank_gates_the_rate_of_a_round(results):
-    run = make_rounds([(0.5, 0.8, 0.55)])
-    run.ranks[1].windows[0].window_s = 1.61  # of two steps of 16 images on two nodes, which took 1.6 s
-    run.ranks[1].phases_s["timed"] += 0.01
-    save(run, results.folder)
-    assert rates(results.table(), 2) == [32 / 1.61]
 
 
 def test_points_in_rounds_of_strong_scaling_share_a_series_although_their_batches_differ(results):
