@@ -53,7 +53,9 @@ class Log:
 # Logs with the rate of the job, or the time of a step, on lines of one form: its pattern, with the number as a group,
 # the unit of the number, which one counts, how many first ones do not, and patterns of what the log states before it.
 _RATE, _TIME = rf"(?P<images_per_s>{_NUMBER[1:-1]})", rf"(?P<step_s>{_NUMBER[1:-1]})"
-_LAMMPS = rf"^Performance: .*?{_RATE} timesteps/s.*(?:\n.*CPU use with (?P<ranks>\d+) MPI tasks x (?P<threads>\d+))?"
+_LAMMPS = (
+    rf"^Performance: .*?{_RATE} timesteps/s.*(?:\n.*CPU use with (?P<ranks>\d+) MPI tasks x (?:(?P<threads>\d+)|no))?"
+)
 _FORMS: dict[str, tuple[str, str, Pick, int, dict[str, str]]] = {
     "Horovod's synthetic benchmark": (  # what stands behind +- is a deviation of iterations, and no interval
         rf"Total img/sec on (?P<ranks>\d+) \w+\(s\): {_RATE} \+-", "images/s", "", 0,

@@ -136,7 +136,8 @@ class Assembly:
         answers = [f"{c.key}={name}" for c in apart if c.name == "batch" for name in headers.SCOPED["batch"]]
         answers += [f"{c.key}=setting" for c in apart if c.name != "batch" and self._several(c)]
         answers += ["rows=repeats"] * bool(spread <= _NO_REPEATS)
-        answers += [f"{c.key}=ranks" for c in apart if c.counting and not c.name and "ranks" not in self.columns]
+        if ranks.nunique() == 1:
+            answers += [f"{c.key}=ranks" for c in apart if c.counting and c.name in ("", "cores")]
         raise Question(f"{text}: repeats? For several curves add a column with their names", answers)
 
     def _measured(self, column: Column) -> bool:

@@ -82,7 +82,7 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Return whether all its cells are numbers, or blank."""
-        return numbers.are_numbers(self.cells)
+        return all(numbers.share(cells) == 1 for cells in (self.cells[: numbers.FEW], self.cells))
 
     @property
     def varies(self) -> bool:

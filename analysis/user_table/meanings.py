@@ -11,7 +11,7 @@ from analysis.user_table.answers import Question
 from analysis.user_table.headers import AWKWARD, KIND, MEASURED, RATES, SCOPED, UNKNOWN, UNUSED, Column, plain
 from analysis.user_table.units import PLAIN
 
-_NAMES = {  # that a column may have, by the kind of its unit
+_NAMES: dict[str, Sequence[str]] = {  # that a column may have, by the kind of its unit
     "time": ("wall_s", "step_s", "epoch_s", "job_s"), "rate": (RATES[2], *RATES[:2]),
     "ratio": ("speedup", "efficiency"), "share": ("efficiency", "speedup"),
     "": (RATES[2], RATES[0], "wall_s", "step_s", "epoch_s", "speedup", "efficiency"),
@@ -145,16 +145,20 @@ def _may_count(column: Column) -> bool:
 def _unmeasured(columns: Sequence[Column]) -> Question:
     """Return the question which unknown column was measured, or what the one is that was."""
     measured = [(column.key, column) for column in columns if column.name == UNKNOWN]
-    unknown = [column for column in columns if column.name == "" and column.numeric and column.varies]
+    unknown = [
+        column
+        for column in columns
+        if column.name == "" and numbers.share(column.cells[: numbers.FEW]) > 0.5 and column.varies
+    ]
     cells = [("cells", unknown[0])] if unknown[1:] else []
     keyed = measured[:1] or [*_patterns(unknown), *cells, *((column.key, column) for column in unknown)]
     if len(keyed) == 1:
         key, column = keyed[0]
-        kinds = [kind for kind in (*numbers.kinds(column.cells), column.unit.kind) if kind in _NAMES and kind]
         hint = units.read_unit(column.text) or PLAIN  # "seconds": perhaps
-        names = _NAMES[kinds[0]] if kinds else [*dict.fromkeys((*_NAMES.get(hint.kind, ()), *_NAMES[""]))]
-        names = [*names, *["wall_s min"] * plain(column.text).endswith("min")]
-        return Question(f"what was measured in '{column.text}'?", _offers([key], names))
+        kinds = (*numbers.kinds(column.cells), column.unit.kind, hint.kind, "")
+        names = dict.fromkeys(name for kind in kinds for name in _NAMES.get(kind, ()))
+        minutes = ["wall_s min"] * plain(column.text).endswith("min")
+        return Question(f"what was measured in '{column.text}'?", _offers([key], [*names, *minutes]))
     keys = sorted((key for key, _ in keyed), key=lambda key: not _LIKELY.search(key))
     text = f"no column of a known rate, time, speedup or efficiency among {_texts(columns)[:300]}"
     return Question(text, _offers(keys, (UNKNOWN,)))

@@ -11,6 +11,7 @@ from analysis.user_table import units
 from analysis.user_table.units import PLAIN, RANK, TIME, Unit
 from common import numerals
 
+FEW = 200  # cells of a column that are looked at first
 _LONGEST = 120  # characters of a number
 _PLAIN = re.compile(r"(\d{1,20}(?:\.\d{1,19})?) ?([A-Za-z%×/]{0,20})")  # most cells of large tables
 _DIGITS = r"[-+]?(?:\d[\d.,'’_]*(?: \d{3}(?!\d)[\d.,]*)*(?<![,'’_])|\.\d+)(?:[eE][-+]?\d+)?"
@@ -90,10 +91,11 @@ def value(text: str) -> float:
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def are_numbers(cells: tuple[str, ...]) -> bool:
-    """Return whether all cells are numbers by one decimal mark or the other, or blank."""
+def share(cells: tuple[str, ...]) -> float:
+    """Return the share of numbers, by one decimal mark or the other, among the cells that are not blank."""
     filled = [cell for cell in cells if cell.strip("-–— ")]
-    return bool(filled) and all(any(isinstance(parse(cell, mark), CellNumber) for mark in ".,") for cell in filled)
+    marks = (any(isinstance(parse(cell, mark), CellNumber) for mark in ".,") for cell in filled)
+    return sum(marks) / max(1, len(filled))
 
 
 @functools.lru_cache(maxsize=1 << 10)

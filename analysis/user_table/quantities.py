@@ -13,7 +13,7 @@ from analysis.user_table.numbers import Cell, CellNumber
 from analysis.user_table.table_files import Grid, GridRow
 
 _LEAST, _MOST = 1e-9, 1e15
-_PER_CENT = 2.5  # plain efficiencies above are per cent
+_FRACTION, _PER_CENT = 2.5, 20.0  # plain efficiencies up to this are fractions, from that on per cent
 
 
 def read_quantities(
@@ -75,7 +75,10 @@ def _in_units(column: Column, cells: Sequence[Cell]) -> Column:
         raise Question(text, [f"{column.key}={name} {clock}" for clock in ("m:ss", "h:mm")])
     if unit.text and unit.kind in UNIT_KINDS[kind]:
         scale, described = unit.factor, unit.text
-    elif name == "efficiency" and plain and max(plain) > _PER_CENT:
+    elif name == "efficiency" and plain and _FRACTION < max(plain) < _PER_CENT:
+        answers = [f"{column.key}=efficiency {text}" for text in ("x", "%")]
+        raise Question(f"'{column.text}' is up to {max(plain):.3g}: a fraction, or per cent?", answers)
+    elif name == "efficiency" and plain and max(plain) >= _PER_CENT:
         scale, described = 0.01, "%, by its values"
     elif kind == "time" and plain and not re.search(r"(?:^|[_ ])s(?:ec\w*)?$", column.text.lower()):
         described = "taken as seconds"

@@ -31,7 +31,7 @@ EPOCH = "Epoch {0}/3\n 60/125 [====>....] - ETA: 3s\r125/125 [==================
 LAMMPS = """Loop time of 1.98 on {0} procs for 100 steps with 4000 atoms
 
 Performance: 21835.6 tau/day, {1} timesteps/s, 202.1 katom-step/s
-99.8% CPU use with {0} MPI tasks x 1 OpenMP threads
+99.8% CPU use with {0} MPI tasks x no OpenMP threads
 """
 GROMACS = (
     "Using {0} MPI processes\nUsing 8 OpenMP threads per MPI process\n   (ns/day) (hour/ns)\nPerformance: {1} 7.697\n"
