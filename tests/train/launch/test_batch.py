@@ -1,5 +1,6 @@
 """Jobs of batch systems. Their submission: launchers/test_pbs.py, tests/end_to_end/test_clusters.py."""
 
+import functools
 import math
 import re
 import sys
@@ -27,6 +28,7 @@ WEAK = (
 )
 
 
+@functools.cache
 def runs_with(*overrides: str) -> list[Run]:
     plan = make_plan(*WEAK, *overrides)
     return runs_of(plan.points, plan.launcher)

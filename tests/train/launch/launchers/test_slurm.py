@@ -38,31 +38,35 @@ def test_answers_of_slurm_are_read_and_its_refusals_quoted(program, monkeypatch,
     assert SLURM.find_nodes(None, smt=True).cores == 48
     program("sinfo", "gpu|64|2|16|3|1-2|gpu:a100:2(S:0-1),gpu:v100:2(S:0)\ngpu|64|2|16|1|1-2|gpu:8")
     assert SLURM.find_nodes("gpu", smt=False) == AvailableNodes(32, 4, 2, "partition gpu (sinfo)")
-    program("sinfo")
-    with pytest.raises(ConfigError, match=r"system\.partition=gpu: sinfo shows no node"):
-        SLURM.find_nodes("gpu", smt=False)
-    program("sinfo", SINFO.replace("*", ""))
-    with pytest.raises(ConfigError, match=r"no default partition; set system\.partition"):
-        SLURM.find_nodes(None, smt=False)
-    program("sinfo", "slurm_load_partitions: Zero Bytes were transmitted")
-    with pytest.raises(
-        ConfigError, match=r"launcher=slurm: sinfo .* answered slurm_load_partitions: .* not as expected"
-    ):
-        SLURM.find_nodes(None, smt=False)
     program("squeue", "7|RUNNING|None\n8|PENDING|PartitionNodeLimit")
     assert SLURM.queue() == {"7": QueuedJob("RUNNING"), "8": QueuedJob("PENDING", "PartitionNodeLimit")}
-    program("squeue", "7 RUNNING")
-    with pytest.raises(ConfigError, match=r"squeue .* answered 7 RUNNING: not as expected"):
-        SLURM.queue()
     program("scontrol", "n1\nn2")
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
     assert SLURM.allocated_hosts() == ["n1", "n2"]
     program("sbatch", "Invalid account", status=1)
     with pytest.raises(ConfigError, match=r"launcher=slurm: sbatch --parsable .*job\.sh: Invalid account"):
         SLURM.submit(tmp_path / "job.sh")
+    program("squeue", "7 RUNNING")
+    with pytest.raises(ConfigError, match=r"squeue .* answered 7 RUNNING: not as expected"):
+        SLURM.queue()
     program("squeue").unlink()
     with pytest.raises(ConfigError, match="launcher=slurm: there is no command squeue on this machine"):
         SLURM.queue()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("answer", "partition", "problem"),
+    [
+        ("", "gpu", r"system\.partition=gpu: sinfo shows no node"),
+        (SINFO.replace("*", ""), None, r"no default partition; set system\.partition"),
+        ("slurm_load: Zero Bytes", None, "launcher=slurm: sinfo .* answered slurm_load: Zero Bytes: not as expected"),
+    ],
+)
+def test_nodes_that_slurm_does_not_show_are_an_error(program, answer, partition, problem):
+    program("sinfo", answer)
+    with pytest.raises(ConfigError, match=problem):
+        SLURM.find_nodes(partition, smt=False)
 
 
 @pytest.mark.slow

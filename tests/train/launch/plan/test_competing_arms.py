@@ -6,10 +6,10 @@ import pytest
 from record.run_files import write_file
 from record.schema import RECORD_NAME, dumps
 from tests.helpers.configs import with_values
-from tests.helpers.launch_plans import plan_points
 from tests.helpers.run_records import make_record, update_derived
+from train.config.compose import load
 from train.launch.plan import competing_arms
-from train.launch.plan.planned_runs import Run
+from train.launch.plan.planned_runs import PlannedPoint, Run
 
 
 def rates(count, **arms):
@@ -47,9 +47,9 @@ def test_no_equal_arm_is_dropped_in_most_contests():
 @pytest.fixture
 def runs(tmp_path):
     """The runs of a contest of three arms, with records of three repeats; the third arm takes twice as long."""
-    points = plan_points("experiment=tune", "model=tiny", "nodes=2", "measure.repeats=6", f"results={tmp_path}")
+    config = with_values(load([f"results={tmp_path}"]), {"measure.compete": True, "measure.repeats": 6})
     arms = {"as-configured": 1.0, "gradients-grouped": 0.99, "gradients-separate": 2.0}
-    runs = [Run(point, repeat) for repeat in range(6) for point in points if point.arm in arms]
+    runs = [Run(PlannedPoint(arm, (), config, arm=arm), repeat) for repeat in range(6) for arm in arms]
     scatter = np.random.default_rng(0).uniform(0.99, 1.01, len(runs))
     for run, factor in zip(runs[:9], scatter, strict=False):
         record = update_derived(make_record(nodes=2, step_s=arms[run.point.arm] * factor, repeat=run.repeat))
@@ -57,20 +57,14 @@ def runs(tmp_path):
     return runs
 
 
-def test_the_slower_arm_is_launched_no_more(runs):
-    assert {run.point.arm: competing_arms.slower_by(run, runs) for run in runs[9:12]} == {
-        "as-configured": None,
-        "gradients-grouped": None,
-        "gradients-separate": pytest.approx(0.5, abs=0.05),
-    }
+def test_the_slower_arm_is_launched_no_more_unless_the_others_are_compared_with_it_or_none_competes(runs):
+    def dropped(**changes):
+        points = {run.point.arm: run.point for run in runs}
+        points["gradients-separate"] = replace(points["gradients-separate"], **changes)
+        changed = [replace(run, point=points[run.point.arm]) for run in runs]
+        return {run.point.arm: competing_arms.slower_by(run, changed) for run in changed[9:12]}
 
-
-@pytest.mark.parametrize("change", ["it is the base", "without a contest"])
-def test_the_arm_that_the_others_are_compared_with_and_one_without_a_contest_are_never_dropped(runs, change):
-    def changed_point(point):
-        if change == "without a contest":
-            return replace(point, config=with_values(point.config, {"measure.compete": False}))
-        return replace(point, role="base") if point.arm == "gradients-separate" else point
-
-    runs = [replace(run, point=changed_point(run.point)) for run in runs]
-    assert {competing_arms.slower_by(run, runs) for run in runs} == {None}
+    nobody = dict.fromkeys(("as-configured", "gradients-grouped", "gradients-separate"))
+    assert dropped() == nobody | {"gradients-separate": pytest.approx(0.5, abs=0.05)}
+    assert dropped(role="base") == nobody
+    assert dropped(config=with_values(runs[8].point.config, {"measure.compete": False})) == nobody

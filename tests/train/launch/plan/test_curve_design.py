@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from tests.helpers.configs import with_values
 from tests.helpers.launch_plans import plan_points
 from train.launch.plan import curve_design
 
@@ -12,6 +15,10 @@ def planned(*overrides: str, cores: int = 4):
 
 def emulated(*overrides: str):
     return curve_design.design(plan_points("model=tiny", "launcher=emulated", *overrides, no_quotas=None), 2)
+
+
+def with_measure(point, **changes):
+    return replace(point, config=with_values(point.config, {f"measure.{key}": changes[key] for key in changes}))
 
 
 def arms(curve) -> list[str]:
@@ -45,7 +52,6 @@ OVER_NODES = ["base 1x1", "point 2x1", "point 4x1", "control 4x1 alone"]
         ("diagnose nodes=2 batch_per_rank=4 dataset.name=digits measure.split=false", []),
         ("bnl_throughput nodes=2", [[f"base 1x{b}", f"point 2x{b}", f"control 2x{b} alone"] for b in (4, 16)]),
         ("batch_sweep batch_per_rank=1,2,8", [["base 1x1", "point 1x2", "point 1x8"]]),
-        ("ranks_threads", [["base 1x32", "point 1x16", "point 1x8"]]),
     ],
 )
 def test_points_that_can_share_a_launch_are_the_arms_of_a_curve(overrides, expected):
@@ -54,17 +60,16 @@ def test_points_that_can_share_a_launch_are_the_arms_of_a_curve(overrides, expec
 
 def test_the_points_of_a_model_share_a_launch_and_keep_a_separate_one_on_request():
     passes = "distribution.backward_passes_per_step=3"
-    assert planned("experiment=weak_scaling", "model=resnet50,vgg16", "nodes=4", passes).points == ()
-    plan = planned(
-        "experiment=weak_scaling", "model=resnet50,vgg16", "nodes=4", passes, "measure.separate_launches=true"
-    )
-    assert [curve.name for curve in plan.curves] == ["resnet50-rounds", "vgg16-rounds"]
+    points = plan_points("experiment=weak_scaling", "model=tiny,vgg16", "nodes=4", passes, cores=4)
+    assert curve_design.design(points, 4).points == ()
+    plan = curve_design.design([with_measure(point, separate_launches=True) for point in points], 4)
+    assert [curve.name for curve in plan.curves] == ["tiny-rounds", "vgg16-rounds"]
     curve = plan.curves[0]
-    assert (curve.config.nodes, curve.swept, curve.config.measure.repeats) == (4, {"model": "resnet50"}, 3)
+    assert (curve.config.nodes, curve.swept, curve.config.measure.repeats) == (4, {"model": "tiny"}, 3)
     assert {arm.backward_passes_per_step for arm in curve.config.launch.rounds} == {3}
     assert not curve.config.launch.join_in_turn  # a whole core loses nothing to ranks that wait
     assert [(point.name, point.config.measure.repeats) for point in plan.points] == [
-        (f"{model}-nodes{n}", 1) for model in ("resnet50", "vgg16") for n in (1, 2)
+        (f"{model}-nodes{n}", 1) for model in ("tiny", "vgg16") for n in (1, 2)
     ]  # the launches in rounds give the times of the largest one
     assert plan.reasons == ()
 
@@ -100,12 +105,6 @@ def test_horovod_joins_the_ranks_of_emulated_nodes_one_arm_at_a_time():
     assert not alone.config.launch.join_in_turn  # one rank
 
 
-def test_a_curve_on_one_node_has_no_launches_of_single_points():
-    plan = planned("experiment=batch_sweep", "model=tiny", "batch_per_rank=1,8")
-    assert (plan.points, plan.curves[0].config.launch.rank_groups) == ((), ())
-    assert plan.curves[0].config.launch.rounds[-1].swept == {"model": "tiny", "batch_per_rank": 8}
-
-
 @pytest.mark.parametrize("override", ["distribution.fusion_threshold_bytes=1000000", "distribution.autotune=true"])
 def test_emulated_nodes_whose_horovod_cannot_join_again_are_measured_in_launches(override):
     plan = emulated(*WEAK, override)
@@ -120,18 +119,23 @@ def test_points_that_differ_in_what_no_curve_can_stay_as_they_are_without_a_reas
 
 
 def test_precision_and_budget_make_no_other_curve():
-    changes = ("seed=0", "measure.precision_fraction=0.01", "measure.controls=none")
-    first, same, different = (curve_design.config_hash(planned(*WEAK, change).curves[0].config) for change in changes)
+    points = plan_points(*WEAK)
+    changes = ({}, {"precision_fraction": 0.01, "budget_s": 9.0}, {"controls": "none"})
+    plans = (curve_design.design([with_measure(point, **change) for point in points], 2) for change in changes)
+    first, same, different = (plan.curves[0].config_hash for plan in plans)
     assert first == same != different
 
 
 def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_separate_rank_group():
-    [curve] = planned("experiment=ranks_threads", "model=tiny", cores=4).curves
-    launch = curve.config.launch
+    plan = planned("experiment=ranks_threads", "model=tiny", cores=4)
+    [curve], launch = plan.curves, plan.curves[0].config.launch
+    assert plan.points == ()
+    assert launch.rounds[1].swept == {"model": "tiny", "ranks_per_node": 2}
     assert [(group.first_rank, group.ranks) for group in launch.rank_groups] == [(0, 1), (1, 2), (3, 4)]
     assert launch.rank_groups[0].settings == {}
     assert launch.rank_groups[2].settings == {"ranks_per_node": 4, "threads_per_rank": 1, "batch_per_rank": 8}
     assert [(arm.rank_group, arm.ranks) for arm in launch.rounds] == [(0, 1), (1, 2), (2, 4)]
+    assert arms(curve) == ["base 1x32", "point 1x16", "point 1x8"]
     assert curve.config.ranks_of_job == 7
     assert not launch.rank_groups_at_once  # each needs all four cores
 

@@ -1,11 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
 from record.schema import PlanPosition
+from tests.helpers.configs import with_values
 from tests.helpers.launch_plans import make_plan, plan_points
 from train.launch.plan import curve_design
 from train.launch.plan.planned_runs import Durations, Estimate, Run, differing_keys, estimate, runs_of
 
-WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=1,2,3,4", "measure.repeats=3")
+WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=1,2,3", "measure.repeats=3")
 
 
 def runs(*overrides: str) -> list[Run]:
@@ -14,14 +17,20 @@ def runs(*overrides: str) -> list[Run]:
 
 
 def test_every_repeat_has_all_points_in_an_order_drawn_from_the_seed():
-    ordered = runs("seed=7")
-    assert [run.repeat for run in ordered] == [0] * 4 + [1] * 4 + [2] * 4
-    orders = [tuple(run.point.config.nodes for run in ordered[first : first + 4]) for first in (0, 4, 8)]
-    assert all(sorted(order) == [1, 2, 3, 4] for order in orders)
+    plan = make_plan(*WEAK)
+
+    def seeded(seed: int) -> list[Run]:
+        points = [replace(point, config=with_values(point.config, {"seed": seed})) for point in plan.points]
+        return runs_of(points, plan.launcher)
+
+    ordered = seeded(7)
+    assert [run.repeat for run in ordered] == [0] * 3 + [1] * 3 + [2] * 3
+    orders = [tuple(run.point.config.nodes for run in ordered[first : first + 3]) for first in (0, 3, 6)]
+    assert all(sorted(order) == [1, 2, 3] for order in orders)
     assert len({*orders}) > 1
-    assert [run.order for run in ordered] == [PlanPosition(7, position, 12) for position in range(12)]
-    labels = [[run.label for run in runs(f"seed={seed}")] for seed in (7, 0)]
-    assert labels[0] == [run.label for run in ordered] != labels[1]
+    assert [run.order for run in ordered] == [PlanPosition(7, position, 9) for position in range(9)]
+    assert seeded(7) == ordered
+    assert [run.label for run in seeded(0)] != [run.label for run in ordered]
 
 
 def test_curves_take_turns_and_come_before_single_points():

@@ -34,12 +34,6 @@ writing.write_text(str(child.pid))
 writing.rename(writing.with_name("child"))
 time.sleep(600)
 """
-# Ends when the watcher has been called.
-UNTIL_WATCHED = """
-import pathlib, sys, time
-while not pathlib.Path(sys.argv[1], "watched").exists():
-    time.sleep(0.01)
-"""
 
 
 class Lines(Launcher):
@@ -72,27 +66,30 @@ def job(folder: Path) -> Job:
     return replace(launch_plans.job(folder=folder), env={"KIT_EXAMPLE": "set"})
 
 
-def test_a_job_ends_by_itself_with_its_status_its_output_and_its_quotas(tmp_path):
-    launcher = Lines(
-        "import os, sys\nprint(os.environ['KIT_EXAMPLE'], os.environ['KIT_JOB_STARTED_AT'], os.getsid(0))\nsys.exit(3)"
-    )
-    outcome, interruption = JobRun(job(tmp_path), launcher, 60).run()
+# Prints its environment and ends when the watcher has been called.
+WATCHED = """
+import os, pathlib, sys, time
+print(os.environ["KIT_EXAMPLE"], os.environ["KIT_JOB_STARTED_AT"], os.getsid(0))
+while not pathlib.Path(sys.argv[1], "watched").exists():
+    time.sleep(0.01)
+sys.exit({status})
+"""
+
+
+@pytest.mark.parametrize("status", [3, 0])
+def test_a_job_is_watched_and_ends_with_its_status_its_output_and_its_quotas(tmp_path, status):
+    launcher = Lines(WATCHED.format(status=status))
+    outcome, interruption = JobRun(job(tmp_path), launcher, 240).run()
     assert interruption is None
-    assert (outcome.exit_code, outcome.ended_by, outcome.node_quotas) == (3, None, QUOTAS)
-    variables, note = outcome.output.splitlines()
+    assert (outcome.exit_code, outcome.ended_by, outcome.node_quotas) == (status, None, QUOTAS)
+    variables, *notes = outcome.output.splitlines()
     *variables, session = variables.split()
     assert variables == ["set", f"{outcome.started_at!r}"]
     assert int(session) != os.getsid(0)  # Ctrl-C reaches the launcher alone
-    assert note == "n2: did not answer; processes of the job may be left there"
-    assert launcher.calls == ["set up", "ended elsewhere", "removed"]
-
-
-def test_the_watcher_gets_the_processes_of_a_job_and_a_success_leaves_none_on_other_hosts(tmp_path):
-    launcher = Lines(UNTIL_WATCHED)
-    outcome, _ = JobRun(job(tmp_path), launcher, 240).run()
     assert launcher.sees_job[0] is True
-    assert outcome.exit_code == 0
-    assert launcher.calls == ["set up", "removed"]
+    # Only a failure can leave processes on other hosts.
+    assert notes == ["n2: did not answer; processes of the job may be left there"] * (status > 0)
+    assert launcher.calls == ["set up", *(["ended elsewhere"] * (status > 0)), "removed"]
 
 
 def until_it_has_begun(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -37,9 +36,10 @@ def test_a_second_launch_names_the_first_and_comes_in_when_that_has_ended(tmp_pa
     message = rf"results={tmp_path}: .*process {other.pid} on {holder.host}, since "
     with pytest.raises(ConfigError, match=message), presence.alone(tmp_path):
         pass
-    (tmp_path / ".launch").write_bytes(msgspec.json.encode(replace(holder, since=1.0)))  # another has its number now
-    with presence.alone(tmp_path):
-        pass
+    for nobody in (msgspec.json.encode(replace(holder, since=1.0)), b"\xff{"):  # another has its number now; damaged
+        (tmp_path / ".launch").write_bytes(nobody)
+        with presence.alone(tmp_path):
+            pass
 
 
 @pytest.mark.parametrize("make", [lambda path: path.symlink_to("other"), os.mkfifo], ids=["a link", "a pipe"])
@@ -86,13 +86,6 @@ def test_a_launch_on_another_host_lives_as_long_as_its_file_is_fresh(tmp_path, m
     assert file.read_bytes() == b""
 
 
-def test_a_file_that_cannot_be_read_holds_nobody_up(tmp_path):
-    (tmp_path / ".launch").write_bytes(b"\xff{")
-    for _ in range(2):
-        with presence.alone(tmp_path):
-            pass
-
-
 def test_the_file_is_kept_fresh_and_nobody_else_can_lock_it(tmp_path, monkeypatch):
     monkeypatch.setattr(presence, "BEAT_S", 0.02)
     beaten = threading.Event()
@@ -114,22 +107,20 @@ def test_a_run_is_in_progress_from_its_begin_to_its_end(tmp_path, monkeypatch):
             assert not presence.is_on(tmp_path)
 
 
-def test_neither_a_process_that_is_gone_nor_another_with_its_number_is_the_launcher(tmp_path):
+@pytest.mark.parametrize(
+    ("changed", "age_s", "alive"),
+    [
+        ({}, 300, True),
+        ({"since": 1.0}, 0, False),  # another process has its number
+        ({"pid": 2**22 + 1}, 0, False),  # above the kernel's largest
+        ({"host": "another"}, 5, True),  # there the last beat decides
+        ({"host": "another"}, 300, False),
+        (None, 0, False),  # damaged
+    ],
+)
+def test_the_launcher_of_a_run_is_the_process_that_began_it(tmp_path, changed, age_s, alive):
     presence.note_begin(tmp_path)
     file = tmp_path / "running"
-    holder = json.loads(file.read_text())
-    with subprocess.Popen(["true"]) as gone:
-        gone.wait()
-    for changed in ({"pid": gone.pid}, {"since": 1.0}):
-        file.write_text(json.dumps(holder | changed))
-        assert not presence.is_on(tmp_path)
-    file.write_text("{")  # damaged
-    assert not presence.is_on(tmp_path)
-
-
-@pytest.mark.parametrize(("age_s", "alive"), [(5, True), (300, False)])
-def test_on_another_host_the_last_beat_decides(tmp_path, age_s, alive):
-    file = tmp_path / "running"
-    file.write_text(json.dumps({"host": "another", "pid": os.getpid(), "since": 1.0}))
+    file.write_text("{" if changed is None else json.dumps(json.loads(file.read_text()) | changed))
     os.utime(file, (time.time() - age_s,) * 2)
     assert presence.is_on(tmp_path) is alive

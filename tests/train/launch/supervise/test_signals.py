@@ -22,28 +22,19 @@ def test_an_interrupt_raises_where_it_may_and_is_deferred_where_work_must_end():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.fixture
-def handler():
-    """Set the handler of this process for a signal, until the end of the test."""
-    before = {}
-    yield lambda number, handler: before.setdefault(number, signal.signal(number, handler))
-    for number, previous in before.items():
-        signal.signal(number, previous)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-def test_each_signal_that_asks_to_end_interrupts(number, handler):
-    handler(number, signal.default_int_handler)  # a shell's background job ignores some of them
-    with interrupts_raised(), pytest.raises(Interrupted, match=number.name):
-        signal.raise_signal(number)
-
-
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
-def test_a_signal_that_is_ignored_from_the_start_stays_ignored(number, handler):
-    handler(number, signal.SIG_IGN)  # as nohup does
-    with interrupts_raised(), interrupts_deferred() as deferred:
-        signal.raise_signal(number)
-    assert deferred == []
+def test_each_signal_that_asks_to_end_interrupts_unless_it_is_ignored_from_the_start(number):
+    before = signal.signal(number, signal.default_int_handler)  # a shell's background job ignores some of them
+    try:
+        with interrupts_raised(), pytest.raises(Interrupted, match=number.name):
+            signal.raise_signal(number)
+        if number in (signal.SIGHUP, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_IGN)  # as nohup does
+            with interrupts_raised(), interrupts_deferred() as deferred:
+                signal.raise_signal(number)
+            assert deferred == []
+    finally:
+        signal.signal(number, before)
 
 
 # Its terminal is closed: an error of printing must not hide the interruption.
