@@ -97,22 +97,27 @@ def test_the_largest_number_of_nodes_is_that_of_the_points(overrides, expected):
     assert configuration.read_experiment(overrides).max_nodes == expected
 
 
-def test_the_controllers_of_a_plan_are_those_that_the_set_up_compiles(monkeypatch, tmp_path):
-    controllers = configuration._controllers_built_in.__wrapped__
-    monkeypatch.setattr(configuration.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("HOROVOD_WITHOUT_MPI", raising=False)
-    assert controllers("none") == "gloo"
-    write_program(tmp_path / "mpicc", "")
-    assert controllers("none") == "gloo,mpi"
-    monkeypatch.setenv("HOROVOD_WITHOUT_MPI", "1")
-    assert (controllers("none"), controllers("podman")) == ("gloo", "gloo,mpi")
-
-
-@pytest.mark.parametrize(("needed", "controllers"), [("libmpi.so.40", "gloo,mpi"), ("libc.so.6", "gloo")])
-def test_the_controllers_of_an_installed_horovod_are_read_from_its_library(monkeypatch, tmp_path, needed, controllers):
+@pytest.mark.parametrize(
+    ("library", "mpicc", "without_mpi", "controllers"),
+    [
+        ("libmpi.so.40", False, "", "gloo,mpi"),
+        ("libc.so.6", True, "", "gloo"),
+        # before the set-up: those that it compiles
+        (None, False, "", "gloo"),
+        (None, True, "", "gloo,mpi"),
+        (None, True, "1", "gloo"),
+    ],
+)
+def test_the_controllers_of_a_plan_are_those_of_horovod_here(
+    monkeypatch, tmp_path, library, mpicc, without_mpi, controllers
+):
+    package = SimpleNamespace(submodule_search_locations=[str(tmp_path)]) if library else None
     (tmp_path / "tensorflow").mkdir()
-    (tmp_path / "tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so").write_text(f"ELF {needed} gloo")
-    package = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    (tmp_path / "tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so").write_text(f"ELF {library} gloo")
+    if mpicc:
+        write_program(tmp_path / "mpicc", "")
     monkeypatch.setattr(configuration.importlib.util, "find_spec", lambda name: package)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOROVOD_WITHOUT_MPI", without_mpi)
     assert configuration._controllers_built_in.__wrapped__("none") == controllers
+    assert configuration._controllers_built_in.__wrapped__("podman") == "gloo,mpi"

@@ -93,24 +93,6 @@ def used_s(pid: int) -> float:
 
 
 @pytest.mark.slow
-def test_a_group_holds_a_process_to_its_quota(means, busy):
-    groups = cgroups.Groups(means, "test", 1)
-    try:
-        groups.limit([[busy.pid]], 0.05)  # a busy machine would leave it more
-        begin, before = time.monotonic(), used_s(busy.pid)
-        time.sleep(1)
-        used, passed = used_s(busy.pid) - before, time.monotonic() - begin
-        (quota,) = groups.lift()
-    finally:
-        cgroups.stop_spinning([busy])
-        groups.remove()
-    assert used < 0.05 * (passed + 2 * quota.period_s) + 0.02  # CPU time is counted in ticks of 0.01 s
-    assert quota.cpus == 0.05
-    assert quota.periods >= quota.throttled_periods > 0
-    assert not list(means.parent.glob(f"kit{os.getpid()}-*-test"))
-
-
-@pytest.mark.slow
 def test_a_core_is_kept_awake_as_long_as_the_process_that_asked_for_it_lives():
     starts = "import sys, time; from train.launch import cgroups\n"
     starts += "print(cgroups.start_spinning([int(sys.argv[1])])[0].pid, flush=True); time.sleep(600)"
@@ -125,19 +107,26 @@ def test_a_core_is_kept_awake_as_long_as_the_process_that_asked_for_it_lives():
 
 
 @pytest.mark.slow
-def test_a_group_behind_all_others_leaves_them_their_core(means, busy):
+def test_a_group_holds_a_process_to_its_quota_and_one_behind_it_leaves_it_the_core(means, busy):
     [spinner] = spinners = cgroups.start_spinning([CORE])
-    groups = cgroups.Groups(means, "test-awake", 1)
+    groups = cgroups.Groups(means, "test", 1)
     try:
+        groups.limit([[busy.pid]], 0.05)  # a busy machine would leave it more
+        begin, before = time.monotonic(), used_s(busy.pid)
+        time.sleep(1)
+        used, passed = used_s(busy.pid) - before, time.monotonic() - begin
+        (quota,) = groups.lift()
         # It hardly starts when it is behind the node.
         wait_for(lambda: os.sched_getscheduler(spinner.pid) == os.SCHED_IDLE)
-        groups.limit([[busy.pid]], 1.0)
         groups.put_behind([spinner.pid])
-        before = used_s(spinner.pid), used_s(busy.pid)
-        wait_for(lambda: used_s(busy.pid) > before[1] + 1)
-        assert used_s(spinner.pid) - before[0] < 0.1 * (used_s(busy.pid) - before[1])
+        at_once = used_s(spinner.pid), used_s(busy.pid)
+        wait_for(lambda: used_s(busy.pid) > at_once[1] + 1)
+        assert used_s(spinner.pid) - at_once[0] < 0.1 * (used_s(busy.pid) - at_once[1])
     finally:
         cgroups.stop_spinning([busy, *spinners])
         groups.remove()
+    assert used < 0.05 * (passed + 2 * quota.period_s) + 0.02  # CPU time is counted in ticks of 0.01 s
+    assert quota.cpus == 0.05
+    assert quota.periods >= quota.throttled_periods > 0
     assert spinner.returncode == -signal.SIGKILL
-    assert not list(means.parent.glob(f"kit{os.getpid()}-*-test-awake*"))
+    assert not list(means.parent.glob(f"kit{os.getpid()}-*-test*"))

@@ -59,19 +59,14 @@ def test_the_table_of_points_is_as_wide_as_the_terminal_and_folds_names(columns,
 
 
 @pytest.mark.parametrize(
-    ("command", "columns", "more"),
-    [
-        ("mpirun -np {ranks} ls", "point ranks cores a node threads a rank", ""),
-        ("ls {ranks} {global_batch}", "point ranks cores a node threads a rank batch a rank global batch", ""),
-        ("ls {ranks}", "point ranks cores a node threads a rank", "name=other"),
-    ],
+    ("command", "name", "batches"),
+    [("mpirun ls {ranks}", "ls", ""), ("ls {ranks} {global_batch}", "other", "batch a rank global batch")],
 )
-def test_the_plan_of_a_program_has_its_name_and_no_steps(command, columns, more):
-    overrides = [f"program.{more}"] if more else ["program.name=ls"]
-    plan = plan_points("experiment=scaling", f"program.command='{command}'", "program.scaling=weak", *overrides)
+def test_the_plan_of_a_program_has_its_name_and_no_steps(command, name, batches):
+    overrides = (f"program.command='{command}'", "program.scaling=weak", f"program.name={name}")
     console = Console(width=160)
     with console.capture() as output:
-        screen.show_points(plan, console)
-    heads = {word for line in output.get().splitlines()[:1] for word in line.split()}
-    assert heads == {*columns.split()}
-    assert ("ls: the program's name in tables and figures; ARGS=program.name=" in output.get()) == (not more)
+        screen.show_points(plan_points("experiment=scaling", *overrides), console)
+    heads = {*output.get().splitlines()[0].split()}
+    assert heads == {*f"point ranks cores a node threads a rank {batches}".split()}
+    assert ("ls: the program's name in tables and figures; ARGS=program.name=" in output.get()) == (name == "ls")

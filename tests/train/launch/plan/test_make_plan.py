@@ -1,3 +1,4 @@
+import itertools
 import shutil
 
 import pytest
@@ -113,13 +114,8 @@ def test_experiments_have_the_settings_of_their_reports(
 def test_real_and_synthetic_images_are_compared_as_in_the_report():
     points = plan_points("experiment=tf_benchmarks", "dataset.data_dir=/data", "measure=report", "nodes=8", cores=8)
     cells = [(c.model.name, c.dataset.name, c.batch_per_rank, c.ranks) for c in (point.config for point in points)]
-    assert cells == [
-        (model, dataset, batch, ranks)
-        for model in ("inceptionv3", "resnet50")
-        for dataset in ("synthetic", "imagenet")
-        for batch in (64, 32)
-        for ranks in (1, 2, 4, 8)
-    ]
+    swept = (("inceptionv3", "resnet50"), ("synthetic", "imagenet"), (64, 32), (1, 2, 4, 8))
+    assert cells == [*itertools.product(*swept)]
 
 
 @pytest.mark.slow

@@ -70,24 +70,15 @@ def test_in_a_container_the_mpirun_of_the_image_counts(program):
     assert arguments.endswith("images/kit-mvapich2.sif mpirun --version\n")
 
 
-@pytest.mark.usefixtures("program")
-def test_where_no_mpirun_starts_the_ranks_none_is_needed():
-    assert {launcher.mpirun(config("gloo")) for launcher in LAUNCHERS.values()} == {OPEN_MPI}
+def test_the_mpirun_of_this_machine_counts_where_it_starts_the_ranks_and_must_be_open_mpi_over_ssh(program):
+    assert {launcher.mpirun(config("gloo")) for launcher in LAUNCHERS.values()} == {OPEN_MPI}  # none is needed
     assert LAUNCHERS["slurm"].mpirun(config()) == OPEN_MPI
-
-
-def test_over_ssh_the_mpirun_of_this_machine_counts_and_must_be_open_mpi(program):
-    program("mpirun", OPEN_MPI_VERSION)
     remote = config(container=ContainerConfig("singularity", "none.sif"))
-    assert LAUNCHERS["ssh"].mpirun(remote) == OPEN_MPI
-    program("mpirun", MPICH_VERSION)
-    with pytest.raises(ConfigError, match="over ssh only Open MPI"):
-        LAUNCHERS["ssh"].mpirun(remote)
-
-
-def test_no_mpirun_is_reported_before_anything_starts(program):
     with pytest.raises(ConfigError, match=r"this machine has no mpirun .*\(there is no command mpirun\); install one"):
-        containers.mpi_implementation(containers.NO_CONTAINER)
-    program("mpirun", "SGI MPT 2.1")
-    with pytest.raises(ConfigError, match=r"\(it says: SGI MPT 2.1\)"):
-        containers.mpi_implementation(containers.NO_CONTAINER)
+        LAUNCHERS["ssh"].mpirun(remote)
+    for version, problem in ((MPICH_VERSION, "over ssh only Open MPI"), ("SGI MPT 2.1", r"\(it says: SGI MPT 2.1\)")):
+        program("mpirun", version)
+        with pytest.raises(ConfigError, match=problem):
+            LAUNCHERS["ssh"].mpirun(remote)
+    program("mpirun", OPEN_MPI_VERSION)
+    assert LAUNCHERS["ssh"].mpirun(remote) == OPEN_MPI
