@@ -134,7 +134,7 @@ def test_a_rank_group_has_the_configuration_of_its_launch_with_what_differs():
 @pytest.mark.parametrize(
     "overrides",
     [
-        ["experiment=strong_scaling", "nodes=2", "system.cores_per_node=2"],
+        ["batch_per_rank=null", "global_batch=8", "system.cores_per_node=2"],
         ["experiment=allreduce_bench", "nodes=2"],
         ["dataset=fruit", "dataset.data_dir=/data", "container.name=podman"],
         ["launcher.name=emulated", "launcher.separate_networks=true", "system.link_mbit_per_s=100"],

@@ -1,3 +1,5 @@
+from operator import attrgetter
+
 import pytest
 
 from train.config.checks import ConfigError
@@ -11,6 +13,8 @@ PS = ["distribution=ps", "nodes=2"]
 APART = ["distribution.servers_on=nodes"]
 PASSES = "distribution.backward_passes_per_step=3"
 PS_CPU = ["distribution=ps_cpu", "nodes=2"]
+SHAPE = ["ranks_per_node=2", "batch_per_rank=3"]
+HOSTS = ("n1", "1e3", "10.0.0.7", "a-1.org", "my_host")
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 STRONG = ["batch_per_rank=null", "global_batch=6", "nodes=2"]
 FRUIT = ["dataset=fruit", "dataset.data_dir=/data"]
@@ -60,7 +64,12 @@ ZOOM = "dataset.augmentation.zoom_in_fraction=20"
         ([*PS, "weights=imagenet"], "weights=imagenet: with distribution.backend=ps allowed is none"),
         ([*PS_CPU, "distribution.backward_passes_per_step=2"], "passes_per_step=2: batch normalisation on several"),
         ([*MWMS, "distribution.port=80"], "distribution.port=80: must be 1024 or more and at most 65535, or null for"),
-        (["launcher=ssh", "launcher.hosts=[a,b,a]"], "launcher.hosts=a,b,a: duplicate: a"),
+        (["launcher.hosts=[a,b,a]"], "launcher.hosts=a,b,a: duplicate: a"),
+        (["launcher.hosts=[root@n1]"], "hosts=root@n1: give the name alone, and the user in ~/.ssh/config"),
+        (["launcher.hosts=['fd00::2']"], "hosts=fd00::2: a host is a name or an IPv4 address, over which ranks"),
+        (["launcher.hosts=['n1:2']"], "hosts=n1:2: give the name alone, and the ranks of each host as ranks_per_node"),
+        (["launcher.hosts=['-oProxyCommand=x']"], "a host is a name or an IPv4 address"),
+        (["launcher.hosts=[1e3]"], r"a name that looks like a number needs quotes: launcher.hosts=\['1e3'\]"),
         (["system.link_mbit_per_s=100"], "link_mbit_per_s=100.0: needs launcher=emulated launcher.separate_networks"),
         (["container.image=kit"], "container.image=kit: there is no container; choose container=docker"),
         (["container.name=singularity", "container.mpi_home=mpi"], "container.mpi_home=mpi: must be an absolute path"),
@@ -82,84 +91,49 @@ def test_settings_of_horovod_alone_are_refused_with_every_strategy(backend, sett
         load([f"distribution={backend}", "nodes=2", f"distribution.{setting}"])
 
 
-def test_servers_on_separate_nodes_are_processes_without_a_share_of_the_batch():
-    apart = load([*PS, *APART, "distribution.servers=2", "batch_per_rank=4"])
-    assert (apart.ranks, apart.global_batch, apart.nodes) == (2, 8, 2)
-    assert (apart.processes, apart.ranks_of_job, apart.all_nodes) == (4, 4, 4)
-    assert [apart.workers_of(rank) for rank in range(4)] == [1, 1, 0, 0]
-    shared = load([*PS, "distribution.servers=2"])
-    assert (shared.processes, shared.ranks_of_job, shared.all_nodes) == (2, 2, 2)
-    assert shared.workers_of(1) == 1
-    horovod = load([*APART, "nodes=2"])
-    assert (horovod.processes, horovod.all_nodes) == (2, 2)
-
-
 @pytest.mark.parametrize(
-    ("overrides", "batch_per_rank", "global_batch", "derived"),
+    ("overrides", "expected"),
     [
-        (["ranks_per_node=2", "batch_per_rank=3"], 3, 12, ("global_batch",)),
-        (["batch_per_rank=null", "global_batch=128"], 64, 128, ("batch_per_rank",)),
-        (["batch_per_rank=2", "global_batch=4"], 2, 4, ()),
-        (["batch_per_rank=4", PASSES], 4, 24, ("global_batch",)),
-        (["batch_per_rank=null", "global_batch=24", PASSES], 4, 24, ("batch_per_rank",)),
+        (["batch_per_rank=2", "global_batch=4"], {"derived": ()}),
+        (["batch_per_rank=null", "global_batch=128"], {"batch_per_rank": 64, "derived": ("batch_per_rank",)}),
+        (["batch_per_rank=4", PASSES], {"global_batch": 24, "step_batch": 12, "derived": ("global_batch",)}),
+        (["batch_per_rank=null", "global_batch=24", PASSES], {"batch_per_rank": 4, "step_batch": 12}),
+        (SHAPE, {"ranks": 4, "towers": 1, "processes": 4, "step_batch": 3, "global_batch": 12}),
+        # one process takes the batches of all ranks
+        ([*SHAPE, *PS_CPU], {"ranks": 4, "towers": 4, "processes": 1, "step_batch": 12, "global_batch": 12}),
+        # servers on separate nodes are processes without a share of the batch
+        (
+            [*PS, *APART, "distribution.servers=2", "batch_per_rank=4"],
+            {"ranks": 2, "global_batch": 8, "nodes": 2, "processes": 4, "ranks_of_job": 4, "all_nodes": 4},
+        ),
+        ([*PS, "distribution.servers=2"], {"processes": 2, "ranks_of_job": 2, "all_nodes": 2}),
+        (APART, {"processes": 2, "all_nodes": 2}),  # Horovod has none
+        # report 000: 500 steps in all, 62 a worker on 8 GPUs
+        (
+            ["measure.total_steps=500", "nodes=8"],
+            {"measure.timed_steps": 62, "derived": ("global_batch", "measure.timed_steps")},
+        ),
+        ([*ADASUM, "nodes=4"], {"distribution.op": "adasum"}),
+        ([*ADASUM, "nodes=1", "distribution.backend=none"], {"distribution.op": "adasum"}),
+        (["container.name=docker", "device=gpu"], {"container.image": "kit:cuda"}),
+        (
+            ["container.name=singularity", "container.mpi_home=/opt/mvapich2"],
+            {"container.image": "images/kit-mvapich2.sif"},
+        ),
+        (["container.name=podman", "container.image=ours:1"], {"container.image": "ours:1"}),
+        ([], {"container.image": None}),
+        (["launcher.hosts=[n1,'1e3',10.0.0.7,a-1.org,my_host]"], {"launcher.hosts": HOSTS}),
     ],
 )
-def test_batches_follow_from_each_other(overrides, batch_per_rank, global_batch, derived):
+def test_values_follow_from_others(overrides, expected):
     config = load(["nodes=2", *overrides])
-    assert (config.batch_per_rank, config.global_batch, config.derived) == (batch_per_rank, global_batch, derived)
-    assert config.step_batch * config.ranks == global_batch
+    assert {key: attrgetter(key)(config) for key in expected} == expected
 
 
-def test_one_process_takes_the_batches_of_all_ranks():
-    shape = ["nodes=2", "ranks_per_node=2", "batch_per_rank=3"]
-    single, several = load([*shape, "distribution=ps_cpu"]), load(shape)
-    assert single.ranks == several.ranks == 4
-    assert (single.towers, single.processes, single.step_batch, single.global_batch) == (4, 1, 12, 12)
-    assert (several.towers, several.processes, several.step_batch) == (1, 4, 3)
-
-
-@pytest.mark.parametrize("more", [["nodes=4"], ["nodes=1", "distribution.backend=none"]])
-def test_adasum_takes_a_power_of_two_of_ranks(more):
-    assert load([*ADASUM, *more]).distribution.op == "adasum"
-
-
-def test_fixed_work_shares_its_steps_out():
-    # Report 000: 500 steps in all, 62 a worker on 8 GPUs.
-    config = load(["measure.total_steps=500", "nodes=8"])
-    assert (config.measure.timed_steps, config.derived) == (62, ("global_batch", "measure.timed_steps"))
-
-
-@pytest.mark.parametrize(
-    ("overrides", "image"),
-    [
-        (["container.name=docker", "device=gpu"], "kit:cuda"),
-        (["container.name=singularity", "container.mpi_home=/opt/mvapich2"], "images/kit-mvapich2.sif"),
-        (["container.name=podman", "container.image=ours:1"], "ours:1"),
-        ([], None),
-    ],
-)
-def test_the_image_follows_from_container_and_device_unless_it_is_named(overrides, image):
-    assert load(overrides).container.image == image
-
-
-def test_names_and_addresses_are_hosts():
-    names = ("n1", "1e3", "10.0.0.7", "node-1.example.org", "my_host")
-    assert load([f"launcher.hosts={[*names]}"]).launcher.hosts == names
-
-
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("root@n1", r"launcher.hosts=root@n1: give the name alone, and the user in ~/.ssh/config"),
-        ("'fd00::2'", "launcher.hosts=fd00::2: a host is a name or an IPv4 address, over which ranks exchange"),
-        ("'n1:2'", "launcher.hosts=n1:2: give the name alone, and the ranks of each host as ranks_per_node"),
-        ("'-oProxyCommand=x'", "a host is a name or an IPv4 address"),
-        ("1e3", r"a name that looks like a number needs quotes: launcher.hosts=\['1e3'\]"),
-    ],
-)
-def test_what_horovods_launcher_would_not_take_is_refused_with_what_to_do(name, advice):
-    with pytest.raises(ConfigError, match=advice):
-        load([f"launcher.hosts=[{name}]"])
+def test_servers_on_separate_nodes_have_no_workers():
+    apart, shared = (load([*PS, "distribution.servers=2", *more]) for more in (APART, []))
+    assert [apart.workers_of(rank) for rank in range(4)] == [1, 1, 0, 0]
+    assert shared.workers_of(1) == 1
 
 
 @pytest.mark.parametrize(

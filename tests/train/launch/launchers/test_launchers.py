@@ -3,11 +3,12 @@
 import re
 
 import pytest
+import yaml
 
 from record.this_kit import CODE, ROOT
 from tests.helpers.launch_plans import make_plan
 from train.config.checks import ConfigError
-from train.config.compose import choices, load
+from train.config.compose import CONF, choices, load
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import BatchLauncher
 
@@ -24,9 +25,10 @@ PROGRAM = ("experiment=scaling", "program.command='solve {batch_per_rank}'", "no
 def test_each_launcher_has_both_files_which_agree_where_ranks_are_started():
     assert choices("launcher") == sorted(LAUNCHERS)
     assert {"lsf", "pbs", "slurm"} <= {*BATCH}
-    for launcher in LAUNCHERS.values():
-        if not launcher.takes_hosts:
-            launcher.check(load([f"launcher={launcher.name}"]))
+    for name, launcher in LAUNCHERS.items():
+        starts = yaml.safe_load((CONF / f"launcher/{name}.yaml").read_text()).get("starts", "here")
+        hosts = ["launcher.hosts=[a,b]"] if launcher.takes_hosts else []
+        launcher.check(load([f"launcher.name={name}", f"launcher.starts={starts}", *hosts]))
 
 
 def test_no_other_code_names_a_batch_system():

@@ -27,10 +27,10 @@ def test_a_point_that_is_not_there_cannot_be_chosen():
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
-        ("weak_scaling nodes=1", ["vgg16-nodes1", "resnet50-nodes1", "inceptionv3-nodes1"]),
+        ("batch_sweep model=tiny", [f"batch_per_rank{n}" for n in (1, 2, 4, 8, 16, 32, 64, 128)]),
+        ("batch_sweep model=tiny batch_per_rank=4", ["batch_per_rank4"]),
         ("weak_scaling model=tiny nodes=4", ["nodes1", "nodes2", "nodes4"]),
         ("weak_scaling model=tiny,vgg16 nodes=2,1,2", ["nodes2", "nodes1", "vgg16-nodes2", "vgg16-nodes1"]),
-        ("batch_sweep model=tiny batch_per_rank=4", ["batch_per_rank4"]),
         (  # a sweep that the experiment does not have
             "weak_scaling model=tiny nodes=1 distribution.cycle_time_ms=1,5",
             ["nodes1-cycle_time_ms1", "nodes1-cycle_time_ms5"],
@@ -224,22 +224,22 @@ def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
 @pytest.mark.parametrize(
     ("overrides", "no_quotas", "launcher"),
     [
-        ("weak_scaling nodes=3", None, "emulated"),
-        ("weak_scaling nodes=3", "no control groups", "local"),
-        ("weak_scaling nodes=3 launcher=emulated", "no control groups", "local"),
-        ("weak_scaling nodes=3 launcher=local", None, "local"),  # the user wants shared cores
-        ("weak_scaling nodes=2", None, "local"),  # a core for each
-        ("weak_scaling nodes=3 system.emulate=false", None, "local"),
-        ("weak_scaling nodes=3 device=gpu", None, "local"),
-        ("weak_scaling nodes=3 distribution.backend=ps", None, "local"),  # no control
-        ("weak_scaling nodes=3 distribution.backend=ps_cpu", None, "local"),  # one process
-        ("weak_scaling nodes=3 measure.epochs=1", None, "local"),
-        ("overhead ranks_per_node=2", None, "local"),  # arms
+        ("weak_scaling model=tiny nodes=3", None, "emulated"),
+        ("weak_scaling model=tiny nodes=3", "no control groups", "local"),
+        ("weak_scaling model=tiny nodes=3 launcher=emulated", "no control groups", "local"),
+        ("weak_scaling model=tiny nodes=3 launcher=local", None, "local"),  # the user wants shared cores
+        ("weak_scaling model=tiny nodes=2", None, "local"),  # a core for each
+        ("weak_scaling model=tiny nodes=3 system.emulate=false", None, "local"),
+        ("weak_scaling model=tiny nodes=3 device=gpu", None, "local"),
+        ("weak_scaling model=tiny nodes=3 distribution.backend=ps", None, "local"),  # no control
+        ("weak_scaling model=tiny nodes=3 distribution.backend=ps_cpu", None, "local"),  # one process
+        ("weak_scaling model=tiny nodes=3 measure.epochs=1", None, "local"),
+        ("overhead model=tiny ranks_per_node=2", None, "local"),  # arms
         ("allreduce_bench nodes=3", None, "local"),
     ],
 )
 def test_nodes_that_outnumber_cores_are_emulated_if_possible(overrides, no_quotas, launcher):
-    experiment = compose.read_experiment(f"experiment={overrides} model=tiny".split())
+    experiment = compose.read_experiment(f"experiment={overrides}".split())
     chosen = LAUNCHERS[experiment.composed.launcher.name]
     assert chosen.replacement(experiment, Machine(2, no_quotas)) == launcher
 
