@@ -34,6 +34,7 @@ from train.config.identity import rebuild
 from train.config.run_config import ExperimentConfig, RunConfig, is_free_text
 
 _EXPERIMENT_KEYS = tuple(item.name for item in fields(ExperimentConfig))
+_RUN_KEYS = tuple(item.name for item in fields(RunConfig) if item.name != "launch")
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
 
@@ -209,13 +210,12 @@ def compose_config(overrides: Sequence[str]) -> DictConfig:
 
 def run_config(composed: DictConfig) -> RunConfig:
     """Return the checked configuration of one run, from the result of `compose_config`. Raises ConfigError."""
-    return rebuild(_resolved(composed)).completed()
+    return rebuild(_resolved(composed, _RUN_KEYS)).completed()
 
 
 def experiment_config(composed: DictConfig) -> ExperimentConfig:
     """Return what the experiment varies, from the result of `compose_config`. Raises ConfigError."""
-    values = {key: _resolved(composed[key]) for key in _EXPERIMENT_KEYS}
-    return msgspec.convert(values, ExperimentConfig)
+    return msgspec.convert(_resolved(composed, _EXPERIMENT_KEYS), ExperimentConfig)
 
 
 def load(overrides: Sequence[str]) -> RunConfig:
@@ -223,10 +223,16 @@ def load(overrides: Sequence[str]) -> RunConfig:
     return run_config(compose_config(overrides))
 
 
-def _resolved(node: Any) -> Any:
-    """Return a node in Python's types; a text stays as it is."""
+def _resolved(composed: DictConfig, keys: Sequence[str]) -> dict[str, Any]:
+    """Return the values of these keys in Python's types."""
     try:
-        return OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if OmegaConf.is_config(node) else node
+        nodes = {key: composed[key] for key in keys}
+        return {
+            key: OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+            if OmegaConf.is_config(node)
+            else node
+            for key, node in nodes.items()
+        }
     except OmegaConfBaseException as error:
         raise _explained(error) from error
 
