@@ -67,7 +67,7 @@ def test_a_file_of_a_program_is_read_as_keys(tmp_path):
         ("name: &a x\nversion: *a", "line 1: aliases .* are not read; write the value itself"),
         ("name: !!int x", "line 1: aliases .* and tags .* are not read"),
         ("name: " + "[" * 33 + "]" * 33, "line 1: nested more than 32 levels deep"),
-        ("[" * 50_000, "nested more than 32"),
+        ("[" * 2_000, "nested more than 32"),
         ("skip: " + "9" * 5000, "Exceeds the limit"),
     ],
 )
