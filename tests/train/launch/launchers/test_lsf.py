@@ -4,14 +4,10 @@ import json
 
 import pytest
 
-from tests.helpers.launch_plans import make_plan
 from train.config.checks import ConfigError
-from train.launch import batch
+from train.config.machine_config import SystemConfig
 from train.launch.launchers import LAUNCHERS
-from train.launch.launchers.base import AvailableNodes, QueuedJob
-from train.launch.launchers.lsf import Lsf
-from train.launch.plan.make_plan import Options
-from train.launch.plan.planned_runs import runs_of
+from train.launch.launchers.base import AvailableNodes, BatchJob, QueuedJob
 
 LSF = LAUNCHERS["lsf"]
 HOSTS = [("ok", "48", "4"), ("closed_Excl", "64", "-"), ("unavail", "2", "-"), ("ok", "-", "-")]
@@ -19,21 +15,16 @@ HOSTS = {"RECORDS": [{"HOST_NAME": f"h{i}", "STATUS": s, "MAX": m, "NGPUS": g} f
 
 
 @pytest.mark.slow
-def test_a_job_is_submitted_and_its_hosts_are_those_of_the_allocation(tmp_path, monkeypatch, program, capsys):
+def test_a_job_is_submitted_and_its_hosts_are_those_of_the_allocation(tmp_path, monkeypatch, program):
+    system = SystemConfig("site", sbatch=("-alloc_flags smt1",))
+    job = BatchJob("weak_scaling-nodes2", 2, 4, 12, 0, 1800, tmp_path, system, ("python", "-m", "train.launch"))
+    expected = ("-n 96", '-R "span[ptile=48]"', "-x", "-W 00:30", "-wa TERM", "-wt 1", "-alloc_flags smt1")
+    assert {f"#BSUB {option}" for option in expected} <= {*LSF.script(job).splitlines()}
+    (tmp_path / "job.sh").write_text(LSF.script(job))
     program("bsub", "Job <12> is submitted to default queue <normal>.")
+    assert LSF.submit(tmp_path / "job.sh") == "12"
     jobs = [{"JOBID": "12", "STAT": "PEND", "PEND_REASON": "Job slot limit"}, {"JOBID": "9", "STAT": "RUN"}]
     program("bjobs", json.dumps({"COMMAND": "bjobs", "JOBS": 2, "RECORDS": jobs}))
-    program("bparams", "Default Queues:  normal interactive")
-    program("bqueues", "all")
-    program("bhosts", json.dumps(HOSTS))
-    monkeypatch.setitem(LAUNCHERS, "lsf", Lsf())
-    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "ranks_per_node=4", "measure.repeats=1")
-    overrides += ("launcher=lsf", "system.sbatch=['-alloc_flags smt1']", f"results={tmp_path}/results")
-    batch.submit(runs_of(make_plan(*overrides).points, LSF), LSF, Options(overrides))
-    assert "submitted job 12 (weak_scaling-nodes2)" in capsys.readouterr().out
-    [script] = tmp_path.rglob("*.sh")
-    expected = ("-n 96", '-R "span[ptile=48]"', "-x", "-W 00:30", "-wa TERM", "-wt 1", "-alloc_flags smt1")
-    assert {f"#BSUB {option}" for option in expected} <= {*script.read_text().splitlines()}
     assert LSF.queue() == {"12": QueuedJob("PEND", "Job slot limit"), "9": QueuedJob("RUNNING")}
     monkeypatch.setenv("LSB_HOSTS", "h0 h0 h1 h1")
     assert LSF.hosts(None) == ("h0", "h1")
@@ -41,8 +32,11 @@ def test_a_job_is_submitted_and_its_hosts_are_those_of_the_allocation(tmp_path, 
 
 @pytest.mark.slow
 def test_nodes_are_those_of_the_queue_and_other_answers_are_named(tmp_path, program):
-    program("bqueues", "rack1/ h7+2")
+    program("bparams", "Default Queues:  normal interactive")
+    program("bqueues", "all")
     program("bhosts", json.dumps(HOSTS))
+    assert LSF.find_nodes(None, smt=False) == AvailableNodes(48, 0, 2, "queue normal (bhosts)")
+    program("bqueues", "rack1/ h7+2")
     assert LSF.find_nodes("long", smt=False) == AvailableNodes(48, 0, 2, "queue long (bhosts)")
     assert (tmp_path / "bin/arguments").read_text().endswith("-json rack1 h7\n")
     program("bparams", "LSF is down. Please wait ...")
