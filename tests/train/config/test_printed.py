@@ -109,6 +109,7 @@ def test_the_rate_is_found(text, settings, rate, unit):
         ("5 tok/s\n6 Ktok/s", {"rate": "{rate}"}, "rates in different units were printed, Ktok/s and tok/s"),
         ("it 5 x\n", {"rate": "it {rate} x", "pick": "sum"}, "adds a rate of each of 2 ranks, and 1 rate was printed"),
         ("rate nan\n", {"rate": r"rate (\S+)"}, "nan was printed, must be above 0"),
+        ("rate fast\n", {"rate": r"rate (\S+)"}, "'fast' is not a number"),
     ],
 )
 def test_output_without_one_clear_rate_is_an_error_that_says_what_to_type(text, settings, message):

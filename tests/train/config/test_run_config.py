@@ -76,6 +76,10 @@ ZOOM = "dataset.augmentation.zoom_in_fraction=20"
         (["dataset=fruit"], "data_dir=None: give the folder that holds fruit, as DATA_DIR=/data/fruit; docs/data.md"),
         ([*FRUIT, ZOOM], "zoom_in_fraction=20.0: must be 0 or more and at most 1"),
         ([*FRUIT, "dataset.augmentation.colour=1"], "augmentation.colour: no such key; allowed here are .*zoom_in"),
+        (
+            ["weights=imagenet", "dataset.channels=1"],
+            "weights=imagenet: there .* for resnet50 with 1. Allowed are none",
+        ),
         (["weights=imagenet", "container.name=podman"], "weights=imagenet: a container has no folder for them"),
     ],
 )
@@ -121,7 +125,7 @@ def test_settings_of_horovod_alone_are_refused_with_every_strategy(backend, sett
             {"container.image": "images/kit-mvapich2.sif"},
         ),
         (["container.name=podman", "container.image=ours:1"], {"container.image": "ours:1"}),
-        ([], {"container.image": None}),
+        (["weights=imagenet"], {"container.image": None}),
         (["launcher.hosts=[n1,'1e3',10.0.0.7,a-1.org,my_host]"], {"launcher.hosts": HOSTS}),
     ],
 )
