@@ -15,6 +15,7 @@ from train.config.identity import config_hash, learning_rate, point_name, rebuil
 from train.config.measure_config import LaunchPlan
 from train.config.run_config import RunConfig
 
+PS = ["distribution.backend=ps", "distribution.gradients=separate"]
 ARM = {"name": "a", "nodes": 1, "ranks": 1, "batch_per_rank": 1, "allreduce": True}
 
 
@@ -35,7 +36,7 @@ ARM = {"name": "a", "nodes": 1, "ranks": 1, "batch_per_rank": 1, "allreduce": Tr
             ["model.name=vgg16", "batch_per_rank=3", "measure.warm_up_steps=9", "distribution.compression=fp16"],
             ["distribution.controller=mpi", "nodes=4", "allreduce_sweep.max_timed=9"],
         ),
-        (["distribution=ps"], [], ["distribution.servers_on=nodes"]),
+        (PS, [], ["distribution.servers_on=nodes"]),
         (["dataset=fruit", "dataset.data_dir=a"], ["dataset.data_dir=b"], ["dataset.augmentation=null"]),
     ],
 )  # fmt: skip
@@ -56,7 +57,7 @@ def test_without_horovod_nothing_else_differs():
     [
         (["nodes=2"], ["model", "nodes"], None, "resnet50-nodes2"),
         (["nodes=1"], ["model"], "one-rank", "resnet50-one-rank"),
-        (["distribution=ps"], ["distribution.servers"], None, "servers1"),
+        (PS, ["distribution.servers"], None, "servers1"),
     ],
 )
 def test_a_point_is_named_after_what_its_experiment_sweeps(overrides, swept, arm, name):

@@ -8,11 +8,11 @@ from train.config.run_config import ExperimentConfig
 
 TIMELINE = ["distribution.timeline=true", "measure.design=launches"]
 ADASUM = ["distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
-MWMS = ["distribution=mwms", "nodes=2"]
-PS = ["distribution=ps", "nodes=2"]
+MWMS = ["distribution.backend=mwms", "distribution.gradients=grouped"]
+PS = ["distribution.backend=ps", "distribution.gradients=separate"]
 APART = ["distribution.servers_on=nodes"]
 PASSES = "distribution.backward_passes_per_step=3"
-PS_CPU = ["distribution=ps_cpu", "nodes=2"]
+PS_CPU = ["distribution.backend=ps_cpu", "distribution.gradients=separate"]
 SHAPE = ["ranks_per_node=2", "batch_per_rank=3"]
 HOSTS = ("n1", "1e3", "10.0.0.7", "a-1.org", "my_host")
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
@@ -30,7 +30,7 @@ ZOOM = "dataset.augmentation.zoom_in_fraction=20"
         (["batch_per_rank=null"], "batch_per_rank=None: give batch_per_rank or global_batch"),
         ([*STRONG, "global_batch=33"], "global_batch=33: must be a multiple of 2 ranks"),
         (["batch_per_rank=4", "global_batch=9", "nodes=2"], "global_batch=9: contradicts batch_per_rank=4 on 2 ranks"),
-        (["distribution=none", "nodes=2"], "distribution.backend=none: 2 ranks need .*=horovod, mwms, ps or ps_cpu"),
+        (["distribution.backend=none"], "distribution.backend=none: 2 ranks need .*=horovod, mwms, ps or ps_cpu"),
         (["measure.total_steps=1", "nodes=2"], "measure.total_steps=1: 2 ranks need at least one step each"),
         (["measure.epochs=2"], "measure.epochs=2: synthetic data has no epochs"),
         (["optimizer.warm_up_epochs=1"], "optimizer.warm_up_epochs=1.0: synthetic data has no epochs"),
@@ -88,11 +88,11 @@ def test_bad_values_are_named_with_what_is_allowed(overrides, message):
         load(overrides)
 
 
-@pytest.mark.parametrize("backend", ["mwms", "ps", "ps_cpu"])
+@pytest.mark.parametrize("strategy", [MWMS, PS, PS_CPU], ids=["mwms", "ps", "ps_cpu"])
 @pytest.mark.parametrize("setting", ["compression=fp16", "op=adasum", "autotune=True", "controller=mpi"])
-def test_settings_of_horovod_alone_are_refused_with_every_strategy(backend, setting):
-    with pytest.raises(ConfigError, match=f"{setting}: .*backend={backend}"):
-        load([f"distribution={backend}", "nodes=2", f"distribution.{setting}"])
+def test_settings_of_horovod_alone_are_refused_with_every_strategy(strategy, setting):
+    with pytest.raises(ConfigError, match=f"{setting}: .*{strategy[0].removeprefix('distribution.')}"):
+        load([*strategy, f"distribution.{setting}"])
 
 
 @pytest.mark.parametrize(

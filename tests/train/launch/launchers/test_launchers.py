@@ -13,7 +13,8 @@ from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import BatchLauncher
 
 BATCH = [name for name, launcher in LAUNCHERS.items() if isinstance(launcher, BatchLauncher)]
-SSH = ("launcher=ssh", "launcher.hosts=[a,b]", "nodes=2")
+SSH = ("launcher.name=ssh", "launcher.starts=over_ssh", "launcher.hosts=[a,b]", "nodes=2")
+SLURM = ("launcher.name=slurm", "launcher.starts=by_scheduler")
 EMULATED = ("launcher.name=emulated", "nodes=2")
 PS, PS_CPU = (("distribution.gradients=separate", f"distribution.backend={name}") for name in ("ps", "ps_cpu"))
 NETWORKS = (*EMULATED, "launcher.separate_networks=true")
@@ -47,11 +48,14 @@ def test_no_other_code_names_a_batch_system():
         (["launcher.separate_networks=true"], "launcher.separate_networks=True: needs launcher=emulated"),
         (["system.cpu_quota_per_node=0.5"], "system.cpu_quota_per_node=0.5: needs launcher=emulated"),
         (["launcher.hosts=[a,b]"], "launcher.hosts=a,b: launcher=local takes none; choose launcher=ssh"),
-        (["launcher=slurm", "launcher.starts=here"], "launcher.starts=here: launcher=slurm needs by_scheduler, in its"),
-        (["launcher=ssh", "nodes=1"], "launcher.hosts=none: 1 node needs a host: make ... LAUNCHER=ssh HOSTS=a,b,c"),
+        (["launcher.name=slurm"], "launcher.starts=here: launcher=slurm needs by_scheduler, in its"),
+        (
+            [*SSH, "launcher.hosts=[]", "nodes=1"],
+            "launcher.hosts=none: 1 node needs a host: make ... LAUNCHER=ssh HOSTS=a,b,c",
+        ),
         ([*SSH, "nodes=3"], "launcher.hosts=a,b: 3 nodes need as many hosts: make ... LAUNCHER=ssh HOSTS=a,b,c"),
         ([*SSH, "container.name=docker"], "container=docker: works on one machine; with launcher=ssh allowed are none"),
-        (["launcher=slurm", "container.name=podman"], "container=podman: works on one machine; with launcher=slurm"),
+        ([*SLURM, "container.name=podman"], "container=podman: works on one machine; with launcher=slurm"),
         ([*SSH, *PS_CPU], "on 2 hosts; with launcher=ssh give nodes=1, ranks_per_node=N"),
         ([*EMULATED, "device=gpu"], "device=gpu: launcher=emulated divides CPU time; use device=cpu"),
         ([*EMULATED, "dataset.name=digits", "measure.epochs=1"], TIMED),
@@ -70,7 +74,7 @@ def test_what_a_launcher_cannot_do_is_refused(overrides, message):
 
 
 def test_a_batch_system_tells_a_program_its_size():
-    LAUNCHERS["slurm"].check(load(["launcher.name=slurm", "launcher.starts=by_scheduler", *PROGRAM]))
+    LAUNCHERS["slurm"].check(load([*SLURM, *PROGRAM]))
 
 
 def test_an_unknown_launcher_is_refused_with_all_names():

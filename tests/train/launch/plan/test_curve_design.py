@@ -42,14 +42,13 @@ OVER_NODES = ["base 1x1", "point 2x1", "point 4x1", "control 4x1 alone"]
             [["base 1x8", "point 2x4", "point 4x2", "control 4x2 alone"]],
         ),
         (  # a control at every number of nodes
-            "diagnose nodes=4",
+            "weak_scaling nodes=4 measure.controls=all",
             [["base 1x1", "point 2x1", "control 2x1 alone", "point 4x1", "control 4x1 alone"]],
         ),
         (  # real images, as the step is split
-            "diagnose nodes=2 batch_per_rank=4 dataset.name=digits",
+            "weak_scaling nodes=2 batch_per_rank=4 dataset.name=digits measure.split=true",
             [["base 1x4 reads", "in-memory 1x4", "point 2x4 reads", "in-memory 2x4", "control 2x4 alone"]],
         ),
-        ("diagnose nodes=2 batch_per_rank=4 dataset.name=digits measure.split=false", []),
         ("bnl_throughput nodes=2", [[f"base 1x{b}", f"point 2x{b}", f"control 2x{b} alone"] for b in (4, 16)]),
         ("batch_sweep batch_per_rank=1,2,8", [["base 1x1", "point 1x2", "point 1x8"]]),
     ],
@@ -114,7 +113,7 @@ def test_emulated_nodes_whose_horovod_cannot_join_again_are_measured_in_launches
 
 
 def test_points_that_differ_in_what_no_curve_can_stay_as_they_are_without_a_reason():
-    points = plan_points("experiment=fixed_work", "model=tiny", cores=4)  # the steps shrink with the nodes
+    points = plan_points(*WEAK, "measure.total_steps=8", cores=4)  # the steps shrink with the nodes
     assert curve_design.design(points, cores=4) == curve_design.Design(tuple(points), (), ())
 
 
