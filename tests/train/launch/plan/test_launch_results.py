@@ -23,10 +23,6 @@ def add_launches(tmp_path):
 def test_launches_that_agree_are_precise(tmp_path, add_launches):
     records = add_launches(*[1.6] * 3)
     result = rounds.speedups(records)
-    assert set(result) == {"nodes2-batch_per_rank1", "nodes2-batch_per_rank1-without-allreduce"}
-    two_nodes = result["nodes2-batch_per_rank1"]
-    assert two_nodes.value == pytest.approx(1.6, rel=1e-4)
-    assert (two_nodes.n, two_nodes.variation) == (12, "between launches")
     assert launch_results.is_precise(result, 0.05)
     assert not launch_results.is_precise(result, 0.01)
     assert launch_results.shortfall(CurveState(curve(tmp_path), records, 3)) is None  # the goal is reached

@@ -42,18 +42,17 @@ def job(tmp_path: Path, controller: str = "gloo", ranks: int = 2) -> Job:
     return replace(launch_plans.job(controller, folder=tmp_path), nodes=Nodes(("n1", "n2", "n3", "n4")[:ranks]))
 
 
-def running(rank: int, phase: str = "timed") -> RankPart:
+def running(rank: int, phase: str = "timed", **more) -> RankPart:
     """A rank that was in a phase when it ended."""
-    return RankPart(rank=rank, host=f"host-of-{rank}", phase=phase)
+    return RankPart(rank=rank, host=f"host-of-{rank}", phase=phase, **more)
 
 
 def done(rank: int) -> RankPart:
-    return RankPart(rank=rank, host=f"host-of-{rank}", phase="exit", finished=True)
+    return running(rank, "exit", finished=True)
 
 
 def failed(rank: int, reason: str, consequence: bool = False, step: int | None = None) -> RankPart:
-    result = Failure(reason, rank, f"host-of-{rank}", "timed", step, consequence=consequence)
-    return RankPart(rank=rank, host=f"host-of-{rank}", phase="timed", failure=result)
+    return running(rank, failure=Failure(reason, rank, f"host-of-{rank}", "timed", step, consequence=consequence))
 
 
 def side_by_side(tmp_path: Path) -> Job:
