@@ -1,5 +1,6 @@
 """Records of launches in rounds as the launcher writes them, with given speedups."""
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,16 +9,22 @@ from record.run_files import write_file
 from record.schema import RECORD_NAME, Rank, RunRecord, Window, dumps, load
 from tests.helpers.bare_record import bare_record
 from tests.helpers.launch_plans import plan_points
-from train.config.identity import config_hash, resolved
+from train.config.identity import resolved
 from train.launch.plan import curve_design
 from train.launch.plan.planned_runs import PlannedPoint, Run
 
 
-def curve(results: Path, *overrides: str) -> PlannedPoint:
-    """Return the curve of a small model on two nodes, with a budget of 100 s."""
-    defaults = ["experiment=weak_scaling", "model=tiny", "nodes=2", f"results={results}", "measure.budget_s=100"]
+@functools.cache
+def _planned(*overrides: str) -> PlannedPoint:
+    defaults = ["experiment=weak_scaling", "model=tiny", "nodes=2", "measure.budget_s=100"]
     [result] = curve_design.design(plan_points(*defaults, *overrides, cores=2), cores=2).curves
     return result
+
+
+def curve(results: Path, *overrides: str) -> PlannedPoint:
+    """Return the curve of a small model on two nodes, with a budget of 100 s."""
+    point = _planned(*overrides)
+    return replace(point, config=replace(point.config, results=str(results)))
 
 
 def add(
@@ -29,7 +36,7 @@ def add(
     timed_s = 5.0 * len(speedups)
     record = bare_record(
         config=resolved(point.config),
-        config_hash=config_hash(point.config),
+        config_hash=point.config_hash,
         point=point.name,
         ranks=[_rank(0, first, timed_s), _rank(1, second, timed_s)],
         repeat=repeat,
