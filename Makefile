@@ -247,7 +247,7 @@ format: setup-lint ## format the code
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
 # Long end-to-end tests run if a file that they name differs from the last commit; in CI, from the one before.
-# All files in one call, end-to-end tests first (tests/conftest.py). Four at a time, because some only wait; each worker
+# All files in one call, in the order of tests/conftest.py. Four at a time, because some only wait; each worker
 # collects all tests.
 # Tests that are compiled once, which includes rewriting their assertions, are read the next time.
 .PHONY: test

@@ -78,18 +78,22 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out long tests of what has not changed, and sort: end to end, slow, fast, and larger files first.
+    """Leave out long tests of what has not changed, and sort: larger files first, fast tests last.
 
-    Short tests fill the remaining time.
+    Files of tests end to end, which often wait, take turns with files of slow ones, which compute. Short tests fill the
+    remaining time.
     """
 
-    def order(item: pytest.Item) -> tuple[bool, bool, int]:
+    def layer(item: pytest.Item) -> str:
         layers = {mark.name for mark in item.iter_markers()}
-        return "end_to_end" not in layers, "slow" not in layers, -item.path.stat().st_size
+        return "end_to_end" if "end_to_end" in layers else "slow" if "slow" in layers else "fast"
 
     if commit := config.option.changed_since:
         diff = subprocess.run(["git", "diff", "--name-only", commit], cwd=ROOT, capture_output=True, text=True)
         left_out = [] if diff.returncode else [item for item in items if _is_left_out(item, diff.stdout.split())]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    items.sort(key=order)
+    files: dict[str, dict[Path, int]] = {"end_to_end": {}, "slow": {}, "fast": {}}
+    for item in sorted(items, key=lambda item: -item.path.stat().st_size):
+        files[layer(item)].setdefault(item.path, len(files[layer(item)]))
+    items.sort(key=lambda item: (layer(item) == "fast", files[layer(item)][item.path], layer(item)))

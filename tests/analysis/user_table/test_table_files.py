@@ -148,6 +148,7 @@ SCRIPT = (
 
 
 @pytest.mark.slow
+@pytest.mark.on_change_of("analysis/user_table/")
 def test_damaged_files_are_read_or_reported_within_bounds(tmp_path):
     """Bytes are changed, cut and repeated at random; each file is read or TableError, in 2 GiB of memory."""
     texts = {
