@@ -27,12 +27,11 @@ def test_after_it():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", ["0", "1"])
-def test_a_test_that_hangs_fails_with_its_stack_and_its_processes_end(workers, tmp_path):
-    seconds = f"{1000 + int(workers)}.5"
+def test_a_test_that_hangs_fails_with_its_stack_and_its_processes_end(tmp_path):
+    seconds = f"{os.getpid()}.5"  # no other sleeps as long
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_hangs.py").write_text(HANGS.format(seconds))
-    command = [sys.executable, "-m", "pytest", "-n", workers, "-p", "no:cacheprovider", "--rootdir", ROOT, tmp_path]
+    command = [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", "--rootdir", ROOT, tmp_path]
     own = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}  # those of `make test`
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=kit.TIMEOUT_S, env=own)
     assert "1 failed, 1 passed" in done.stdout

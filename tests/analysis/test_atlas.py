@@ -104,6 +104,7 @@ def test_the_page_has_the_losses_of_the_atlas_and_its_number_of_curves():
 
 
 @pytest.mark.slow
+@pytest.mark.on_change_of("analysis/")
 def test_what_does_not_add_up_is_what_was_checked_in_the_sources():
     graded = [
         (f.severity, f.rule, f.place.split(":")[0]) for f in audit.atlas_findings() if f.rule != "logged_throughput"

@@ -1,5 +1,6 @@
 """What the commands print, as text and as JSON, is what tests/golden/printed has (CONTRIBUTING.md)."""
 
+import functools
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from analysis.__main__ import main
+from analysis.table import loading
 from tests.helpers import GOLDEN, ROOT
+from tests.helpers.drawn_figures import draw_quickly
 
 pytestmark = pytest.mark.slow  # all published numbers, many commands
 
@@ -23,9 +26,14 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Return a function that runs a command in a folder without records, and returns all that it prints."""
+    """Return a function that runs a command in a folder without records, and returns all that it prints.
+
+    Records are read once for all commands, and figures are not drawn.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(loading, "local", functools.cache(loading.local))
+    draw_quickly(monkeypatch)
     for name in ("analysis", "tests"):
         Path(name).symlink_to(ROOT / name)
 

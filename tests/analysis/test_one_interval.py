@@ -34,36 +34,37 @@ def results(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", RATIOS)
-def test_all_commands_show_the_interval_of_the_launcher(results, model):
-    curves = map(launch_results.curve_records, results.glob("weak_scaling/*rounds/*"))
-    (records,) = [curve for curve in curves if curve[0].config["model"]["name"] == model]
-    (live,) = rounds.point_speedups(records).values()
-    expected = pytest.approx([live.value / 2, live.low / 2, live.high / 2])
+def test_all_commands_show_the_interval_of_the_launcher(results):
+    commands = ("summary weak_scaling", "diagnose weak_scaling", "compare", "audit results")
+    documents = {name.split()[0]: json.loads(analyse(*name.split(), "--format", "json")) for name in commands}
+    analyse("reference", "here")
+    stored = json.loads((results.parent / "references/here.json").read_text())["points"]
 
-    def document(*arguments: str):
-        return json.loads(analyse(*arguments, "--format", "json"))
+    homes = [*results.glob("weak_scaling/*rounds/*")]
+    assert len(homes) == len(RATIOS)
 
     def ends(number: dict) -> list[float]:
         return [number[name] for name in ("value", "low", "high")]
 
-    rows = document("summary", "weak_scaling")
-    (point,) = [row for row in rows if (row["model"], row["nodes"], row["arm"]) == (model, 2, "")]
-    assert ends(point["efficiency_throughput"]) == expected
-    (split,) = [curve for curve in document("diagnose", "weak_scaling")["curves"] if curve["model"] == model]
-    assert ends(split["points"][-1]["efficiency_throughput"]) == expected
-    (number,) = [row for row in document("compare")["comparisons"]
-                 if (row["model"], row["quantity"]) == (model, PER_DOUBLING)]  # fmt: skip
-    assert ends(number["measured"]) == expected
-    analyse("reference", "here")
-    points = json.loads((results.parent / "references/here.json").read_text())["points"]
-    (stored,) = [p for p in points if (p["model"], p["quantity"], p["point"]) == (model, "speedup", "2 nodes")]
-    assert [end / 2 for end in ends(stored)] == expected
-    findings = [finding for finding in document("audit", "results")["findings"] if model in finding["place"]]
-    texts = {finding["rule"]: finding["stated"] + finding["meaning"] for finding in findings}
-    assert (f"Efficiency {live.over(2)}: " in texts.get("beyond_ideal", "")) == (live.value > 2)
-    one = next(iter(rounds.point_speedups(records[:1]).values()))
-    assert (f": {one.value:.3g}x in one launch" in texts.get("launches_apart", "")) == (model == "vgg16")
+    for records in map(launch_results.curve_records, homes):
+        model = records[0].config["model"]["name"]
+        (live,) = rounds.point_speedups(records).values()
+        expected = pytest.approx([live.value / 2, live.low / 2, live.high / 2])
+        rows = documents["summary"]
+        (point,) = [row for row in rows if (row["model"], row["nodes"], row["arm"]) == (model, 2, "")]
+        assert ends(point["efficiency_throughput"]) == expected
+        (split,) = [curve for curve in documents["diagnose"]["curves"] if curve["model"] == model]
+        assert ends(split["points"][-1]["efficiency_throughput"]) == expected
+        (number,) = [row for row in documents["compare"]["comparisons"]
+                     if (row["model"], row["quantity"]) == (model, PER_DOUBLING)]  # fmt: skip
+        assert ends(number["measured"]) == expected
+        (speedup,) = [p for p in stored if (p["model"], p["quantity"], p["point"]) == (model, "speedup", "2 nodes")]
+        assert [end / 2 for end in ends(speedup)] == expected
+        findings = [finding for finding in documents["audit"]["findings"] if model in finding["place"]]
+        texts = {finding["rule"]: finding["stated"] + finding["meaning"] for finding in findings}
+        assert (f"Efficiency {live.over(2)}: " in texts.get("beyond_ideal", "")) == (live.value > 2)
+        one = next(iter(rounds.point_speedups(records[:1]).values()))
+        assert (f": {one.value:.3g}x in one launch" in texts.get("launches_apart", "")) == (model == "vgg16")
 
 
 @pytest.mark.slow

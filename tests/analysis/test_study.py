@@ -3,12 +3,11 @@ from collections import Counter
 import pytest
 
 from analysis.__main__ import main
-from analysis.figures import registry
 from analysis.study import Study, record_files
 from analysis.table import loading
 from record import schema as record
 from record.schema import Failure
-from tests.helpers.drawn_figures import experiment_figures
+from tests.helpers.drawn_figures import draw_quickly
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import curve_in_rounds
 from tests.helpers.timelines import launch_with_timeline
@@ -30,7 +29,7 @@ def test_a_command_decodes_each_record_once(results, tmp_path, monkeypatch):
         return loads(text, where)
 
     monkeypatch.setattr(record, "loads", counted)
-    monkeypatch.setattr(registry, "figures", experiment_figures)
+    draw_quickly(monkeypatch)
     for command in (
         ["report", "--out", f"{out}/report.html", "--results", folder],
         ["audit", folder],

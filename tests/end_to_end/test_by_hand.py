@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import mpi
-from tests.helpers.kit import QUICK, TIMEOUT_S, in_phase, records, run, start, succeed, wait_for
+from tests.helpers.kit import QUICK, finish, in_phase, records, run, start, succeed, wait_for
 from tests.helpers.patched_ranks import SLEEPING, patch_ranks
 
 pytestmark = pytest.mark.end_to_end
@@ -42,8 +42,7 @@ def test_after_ctrl_c_in_the_timed_steps_what_was_measured_before_is_recorded(tm
     child = start(*TRAIN, *overrides, f"results={tmp_path}", variables=patch_ranks(tmp_path / "patch", SLEEPING))
     wait_for(lambda: in_phase(tmp_path, "timed"))
     child.send_signal(signal.SIGINT)
-    output, _ = child.communicate(timeout=TIMEOUT_S)
-    assert child.returncode == 130, output
+    finish(child, status=130)
     (record,) = records(tmp_path)
     assert (record.failure.reason, record.failure.phase) == ("ended by SIGINT", "timed")
     (rank,) = record.ranks

@@ -20,9 +20,15 @@ from train.config.measure_config import LaunchPlan
 from train.distribution import Single
 from train.transport import tcp_group
 
+def planned(*overrides, **plan):
+    return replace(load(["nodes=3", *overrides]), launch=LaunchPlan(**plan))
+
+def join(config):
+    distribution.prepare(config, Path("."), None)
+    return distribution.join(config, Path("."))
+
 # Groups that join in turn exchange among themselves. The other ranks are in no cycle meanwhile.
-config = load(["nodes=3"])
-config = replace(config, launch=LaunchPlan(join_in_turn=True))
+config = planned(join_in_turn=True)
 worker.start_tensorflow(config, 0, 1, Path("."), None)
 import horovod.tensorflow as hvd
 import numpy as np
@@ -59,12 +65,9 @@ assert joined.sum(np.array([1.0, rank])).tolist() == [3.0, 3.0]
 joined.leave()
 
 # Steps of one compiled function exchange among the ranks of each arm.
-config = load(["nodes=3", "optimizer.learning_rate=0.1", "optimizer.momentum=0"])
 arm = RoundArm("two", nodes=2, ranks=2, batch_per_rank=1, allreduce=True)
-config = replace(config, launch=LaunchPlan((arm,)))
-distribution.prepare(config, Path("."), None)
-joined = distribution.join(config, Path("."))
-rank = joined.rank
+config = planned("optimizer.learning_rate=0.1", "optimizer.momentum=0", rounds=(arm,))
+joined = join(config)
 model = linear_model()
 optimizer = step.make_optimizer(config.optimizer, 1, "fp32", model, None)
 # The exchanges differ from rank to rank. So do the graphs, in which the same tensor has different scopes.
@@ -83,11 +86,7 @@ joined.barrier()
 joined.leave()
 
 # The kit averages and compresses gradients.
-config = load(["nodes=3"])
-distribution.prepare(config, Path("."), None)
-joined = distribution.join(config, Path("."))
-rank = joined.rank
-
+joined = join(planned())
 variables = [tf.Variable([1.0 + rank, 2.0]), tf.Variable(5.0 * rank)]
 assert distribution.weights_differ(joined, variables)
 joined.broadcast(variables)

@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from tests.helpers.kit import TIMEOUT_S, command_lines, launch_command, records, start, succeed, wait_for
+from tests.helpers.kit import command_lines, finish, launch_command, records, start, succeed, wait_for
 from tests.helpers.patched_ranks import ROUNDS_END, Hold, patch_ranks, rounds
 from train.launch import cgroups, networks
 
@@ -60,8 +60,7 @@ def test_nodes_have_their_share_links_are_slow_and_ctrl_c_leaves_nothing(tmp_pat
     assert len(awake) == (len(os.sched_getaffinity(0)) if means.keeps_awake else 0)
     assert leftovers(launcher.pid, means)
     os.kill(launcher.pid, signal.SIGINT)
-    output, _ = launcher.communicate(timeout=TIMEOUT_S)
-    assert launcher.returncode == 130
+    output = finish(launcher, status=130)
     assert "each is limited to 30 % of a core" in output
     assert leftovers(launcher.pid, means) == []
     assert command_lines(tmp_path) == []

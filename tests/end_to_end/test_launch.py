@@ -12,6 +12,7 @@ from tests.helpers.kit import (
     OTHER_JOB,
     TIMEOUT_S,
     command_lines,
+    finish,
     in_phase,
     launch_command,
     ranks,
@@ -40,8 +41,7 @@ def run_again_with_keys(command: list[str], results: Path, hold: Hold, temporary
     modes = [path.stat().st_mode & 0o777 for path in (private, private / "secret")]
     secret = (private / "secret").read_text()
     hold.off()
-    output, _ = launcher.communicate(timeout=TIMEOUT_S)
-    assert launcher.returncode == 0, output
+    output = finish(launcher)
 
     assert any("HOROVOD_RANK=1" in line and str(results) in line for line in lines)  # Horovod's shell is among them
     assert len(environments) == 2
@@ -70,8 +70,7 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
     assert (status, len(list(measured.rglob("run.json")))) == (2, 1), output
     assert f"another launch is in progress there: process {launcher.pid} on {os.uname().nodename}, since " in output
     ranks(measured)[1].kill()
-    output, _ = launcher.communicate(timeout=TIMEOUT_S)
-    assert launcher.returncode == 1
+    output = finish(launcher, status=1)
     alone, pair = records(measured)
     assert (pair.status, pair.failure.rank, pair.failure.exit_code) == ("failed", 1, 137)
     assert (pair.failure.phase, pair.failure.host) == ("timed", os.uname().nodename)
@@ -132,8 +131,7 @@ def test_a_stranger_on_the_port_of_gloo_is_named_and_the_launch_made_once_more(t
     as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/env", "python3"]
     subprocess.run([*as_nobody, "-c", connect, *ports()], check=True, cwd="/", env={"PATH": "/usr/bin:/bin"})
     hold.off()
-    output, _ = launcher.communicate(timeout=TIMEOUT_S)
-    assert launcher.returncode == 0, output
+    finish(launcher)
     first, second = records(results)
     assert (first.status, first.generation, first.failure.phase) == ("failed", 1, "init")
     assert "another process connected to Gloo's port before a rank could" in first.failure.reason
@@ -158,8 +156,7 @@ def test_a_disk_that_fills_up_keeps_what_was_measured(tmp_path: Path):
         free = os.statvfs(disk)
         (disk / "other").write_bytes(bytes((free.f_bavail - 1) * free.f_bsize))  # the part fits, the record does not
         hold.off()
-        output, _ = launcher.communicate(timeout=TIMEOUT_S)
-        assert launcher.returncode == 1
+        output = finish(launcher, status=1)
         assert "record.json: No space left on device; it was not written" in output
         (part,) = disk.rglob("rank-0.*.jsonl")
         assert read_part(part).finished
@@ -178,8 +175,7 @@ def test_a_rank_that_is_moved_while_it_measures_makes_its_point_invalid(tmp_path
     cores = rank.cpu_affinity()
     rank.cpu_affinity(cores[-1:])  # as taskset does
     hold.off()
-    output, _ = launcher.communicate(timeout=TIMEOUT_S)
-    assert launcher.returncode == 0, output
+    finish(launcher)
     [record] = records(results)
     assert record.cores_shared
     assert f"was moved from core {', '.join(map(str, cores))} to {cores[-1]} while it was timed" in record.notes[-1]
@@ -196,8 +192,7 @@ def test_a_clock_that_is_set_while_it_measures_changes_no_number(tmp_path: Path)
     for phase, jump_s in (("warm_up", "3600"), ("timed", "-3600")):
         wait_for(lambda phase=phase: in_phase(results, phase))
         clock.write_text(jump_s)
-    output, _ = launcher.communicate(timeout=TIMEOUT_S)
-    assert launcher.returncode == 0, output
+    finish(launcher)
     (record,) = records(results)
     (rank,) = record.ranks
     assert faults(record) == []

@@ -1,5 +1,6 @@
 """The commands of README.md and docs/README.md in their order, as printed, in one folder."""
 
+import functools
 import os
 import re
 import shlex
@@ -8,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from analysis.table import loading
 from tests.helpers import ROOT
 from tests.helpers.composition_cache import cache_compositions  # noqa: F401  of a dozen plans
 from tests.helpers.drawn_figures import draw_quickly
@@ -68,6 +70,7 @@ def test_the_commands_of_the_readme_in_their_order(tmp_path, monkeypatch, capfd)
     write_program(kit / ".venv/bin/python", "env -0 >variables")
     monkeypatch.chdir(kit)
     draw_quickly(monkeypatch)
+    monkeypatch.setattr(loading, "local", functools.cache(loading.local))  # no command changes the records
     failed = {}
     for words in readme_commands():
         target, *variables = words[1:]

@@ -5,7 +5,17 @@ import os
 
 import pytest
 
-from tests.helpers.kit import LAUNCH, TIMEOUT_S, analyse, command_lines, ranks, records, start, succeed, wait_for
+from tests.helpers.kit import (
+    LAUNCH,
+    analyse,
+    command_lines,
+    finish,
+    ranks,
+    records,
+    start,
+    succeed,
+    wait_for,
+)
 from tests.helpers.patched_ranks import ROUNDS_END, SLEEPING, UNCOUNTED, Hold, patch_ranks, rounds
 
 pytestmark = pytest.mark.end_to_end
@@ -20,13 +30,12 @@ def test_a_rank_that_stands_still_between_windows_is_named_and_costs_its_round_a
     hold = Hold(
         tmp_path / "patch", ROUNDS_END, after=2, ranks=[1], changes=SLEEPING
     )  # all have recorded the rounds 0, 1 and 2
-    limit = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"}
+    limit = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "8"}
     launcher = start(*LAUNCH, *SMALL, *curve, f"results={tmp_path}", variables=hold.variables | limit)
     wait_for(hold.holds)
     ranks(tmp_path)[1].suspend()
     hold.off()
-    output, _ = launcher.communicate(timeout=TIMEOUT_S)
-    assert launcher.returncode == 1, output
+    finish(launcher, status=1)
     [failed] = records(tmp_path)
     assert failed.failure.reason.startswith(f"rank 1 ({os.uname().nodename}) did not come to the next window within ")
     assert (failed.failure.rank, failed.failure.phase) == (1, "timed")

@@ -51,9 +51,9 @@ def screens(terminal: Terminal, folder: Path) -> list[list[str]]:
     return [*shown, terminal.lines()]
 
 
-@pytest.mark.parametrize("columns", [40, 160])
-def test_a_line_at_the_bottom_shows_the_progress_and_is_gone_at_the_end(tmp_path, columns):
-    terminal = Terminal(*program(tmp_path), columns=columns)
+@pytest.mark.parametrize(("columns", "variables"), [(40, {}), (160, {"NO_COLOR": "1"})])
+def test_a_line_at_the_bottom_shows_the_progress_and_is_gone_at_the_end(tmp_path, columns, variables):
+    terminal = Terminal(*program(tmp_path), columns=columns, variables=variables)
     *during, last = screens(terminal, tmp_path)
     assert terminal.process.returncode in (0, UNCONFIRMED), "\n".join(last)
     shown = [line for screen in during for line in progress(screen)]
@@ -62,19 +62,15 @@ def test_a_line_at_the_bottom_shows_the_progress_and_is_gone_at_the_end(tmp_path
     assert max(len(progress(screen)) for screen in during) == 1
     assert progress(last) == []
     assert not ESCAPE.search("\n".join(last)), "\n".join(last)
-    assert "\x1b[3" in terminal.output  # colours
+    assert bool(re.search(r"\x1b\[[\d;]*3\dm", terminal.output)) == (not variables)  # colours
     log = next((tmp_path / "results").rglob("rank-0.log")).read_text()
     assert "\x1b[2J" in log  # the program did print it
 
 
-def test_no_color_is_respected_and_a_dumb_terminal_gets_lines_as_a_log(tmp_path):
-    for name in ("colour", "dumb/seen1", "dumb/seen2"):
-        (tmp_path / name).mkdir(parents=True)
-    without = Terminal(*program(tmp_path / "colour"), columns=80, variables={"NO_COLOR": "1"})
-    dumb = Terminal(*program(tmp_path / "dumb"), columns=80, variables={"TERM": "dumb"})
-    during = screens(without, tmp_path / "colour")
-    assert [line for screen in during for line in progress(screen)]
-    assert not re.search(r"\x1b\[[\d;]*3\dm", without.output)
+def test_a_dumb_terminal_gets_lines_as_a_log(tmp_path):
+    for name in ("seen1", "seen2"):
+        (tmp_path / name).touch()
+    dumb = Terminal(*program(tmp_path), columns=80, variables={"TERM": "dumb"})
     assert dumb.wait(kit.TIMEOUT_S) in (0, UNCONFIRMED)
     lines = dumb.lines()
     assert "\x1b" not in dumb.output
@@ -120,9 +116,9 @@ def test_doctor_shows_each_check_as_it_ends(tmp_path):
 
 def test_a_question_about_a_table_is_answered_by_a_number_and_the_answer_is_used_from_then_on(tmp_path):
     """Of a rank: 1 x 100, 2 x 95 and 4 x 92 images/s."""
-    path, kit_folder = tmp_path / "x.csv", tmp_path / "kit"
+    path = tmp_path / "x.csv"
     path.write_text("GPUs,img/s,time (s),batch per GPU,steps\n1,100,12,10,100\n2,95,13,10,100\n4,92,14,10,100\n")
-    terminal = Terminal(*make_command(kit_folder, "table", f"FILE={path}"), columns=160)
+    terminal = Terminal(*make_command(tmp_path / "kit", "table", f"FILE={path}"), columns=160)
     wait_for(lambda: "number of the answer:" in "\n".join(terminal.lines()))
     (number,) = re.findall(r'(\d) +COLUMNS="img/s=images_per_s_per_rank"', "\n".join(terminal.lines()))
     terminal.press(f"{number}\n")
@@ -131,7 +127,6 @@ def test_a_question_about_a_table_is_answered_by_a_number_and_the_answer_is_used
     assert any(line.startswith(reading) for line in terminal.lines())
     answers = yaml.safe_load((tmp_path / "x.csv.columns.yaml").read_text())
     assert answers["columns"] == {"img/s": "images_per_s_per_rank"}
-    for target in ("audit", "explain", "predict"):
-        assert reading in kit.succeed(*make_command(kit_folder, target, f"FILE={path}")), target
-    compared = kit.succeed(*make_command(kit_folder, "compare", f"A={path}", f"B={path}"))
-    assert "368" in compared  # images/s of the job on four ranks: 4 x 92
+    for command in (("audit", "--file"), ("explain",), ("predict", "--file")):
+        assert reading in kit.analyse(*command, str(path)), command
+    assert "368" in kit.analyse("compare", f"A={path}", f"B={path}")  # images/s of the job on four ranks: 4 x 92

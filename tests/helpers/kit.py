@@ -65,11 +65,16 @@ def run(*command: str, variables: Mapping[str, str] | None = None) -> tuple[int,
     return child.returncode, output
 
 
+def finish(child: subprocess.Popen, status: int = 0) -> str:
+    """Wait for a started command; assert that it ends with `status`, and return its output."""
+    output, _ = child.communicate(timeout=TIMEOUT_S)
+    assert child.returncode == status, output
+    return output
+
+
 def succeed(*command: str, variables: Mapping[str, str] | None = None) -> str:
     """Run a command; assert that it ends with status 0, and return its output."""
-    status, output = run(*command, variables=variables)
-    assert status == 0, output
-    return output
+    return finish(start(*command, variables=variables))
 
 
 def analyse(*arguments: str, status: int = 0) -> str:

@@ -117,6 +117,7 @@ ALLEGED = {
 
 
 @pytest.mark.slow
+@pytest.mark.on_change_of("analysis/")
 @pytest.mark.parametrize(("name", "columns"), ANSWERS.items(), ids=str)
 def test_published_tables_have_only_true_findings(name, columns):
     result, notes = audit.user_table_findings(table_contract.read_table(PUBLISHED / name, columns))

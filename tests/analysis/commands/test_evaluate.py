@@ -7,20 +7,18 @@ from contextlib import suppress
 import pytest
 
 from analysis.__main__ import main
-from analysis.commands import evaluate
-from analysis.figures import registry
-from tests.helpers.drawn_figures import experiment_figures
+from analysis.commands import evaluate, report
 from tests.helpers.needs import needs
 from tests.helpers.studies import curve_in_rounds
 
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
-    """The archive of an author who measured weak scaling: speedups of 1.5 to 1.65."""
+    """The archive of an author who measured weak scaling: speedups of 1.5 to 1.65. Its page: test_bundle.py."""
     folder = tmp_path_factory.mktemp("author")
     curve_in_rounds(folder / "results")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "figures", experiment_figures)
+        patch.setattr(report, "write_page", lambda study, path, figures: path.write_text("a page"))
         assert main(["bundle", "--results", str(folder / "results"), "--out", str(folder / "bundle.tar.gz")]) == 0
         yield folder / "bundle.tar.gz"
 

@@ -34,7 +34,7 @@ FIGURES = [entry for report in registry.REPORTS for entry in report.FIGURES]
 REPORTS = [entry.id for entry in FIGURES]
 # Experiments whose kinds of figures another experiment above has too.
 ALIKE = tuple(f"own-{name}-" for name in ("strong-scaling", "fixed-work", "bnl-throughput", "tf-benchmarks", "fruit",
-                                         "accuracy-digits"))  # fmt: skip
+                                         "caltech256", "accuracy-digits"))  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from analysis.page import _folded
 from analysis.study import Study
 from record.schema import Failure
 from tests.helpers.drawn_figures import only_figures
-from tests.helpers.run_records import make_record, save
+from tests.helpers.run_records import Results, make_record, save
 from tests.helpers.studies import curve_in_rounds
 
 pytestmark = pytest.mark.slow
@@ -25,10 +25,24 @@ def write(results, path):
     return path.read_text()
 
 
-@pytest.fixture
-def write_page(results, tmp_path):
-    """Return a function that writes the page of the records in `results`."""
-    return lambda: write(results.folder, tmp_path / "page.html")
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Two runs of one experiment, one with a note, and weak scaling, which began before and once failed."""
+    filled = Results(tmp_path_factory.mktemp("filled") / "results")
+    for nodes in (1, 2):
+        run = make_record("overhead", nodes=nodes, precision="bf16")
+        run.started_at = "2030-01-01T00:00:00+00:00"
+        run.notes = ["<script>alert(1)</script> & more"] * (nodes - 1)
+        save(run, filled.folder)
+    curve_in_rounds(filled.folder)
+    filled.add(experiment="weak_scaling", nodes=1, repeat=1, failure=Failure("killed at dawn"))
+    return filled
+
+
+@pytest.fixture(scope="module")
+def page(results):
+    """The page of these records."""
+    return write(results.folder, results.folder.parent / "page.html")
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +73,9 @@ class Reader(HTMLParser):
         return [value for _, attributes in self.tags for name, value in attributes.items() if name in names]
 
 
-def test_one_file_that_names_nothing_outside_it(results, write_page):
-    results.add(experiment="overhead")
-    text = write_page()
-    assert write_page() == text  # the same records give the same page
-    reader = Reader(text)
+def test_one_file_that_names_nothing_outside_it(results, page):
+    assert write(results.folder, results.folder.parent / "again.html") == page  # the same records give the same page
+    reader = Reader(page)
     assert reader.open == []
     assert "script" not in {tag for tag, _ in reader.tags}
     targets, ids = reader.values("src", "href"), reader.values("id")
@@ -114,32 +126,24 @@ def test_what_all_rows_of_a_wide_table_have_in_common_is_said_once():
     assert _folded(narrow) == ({}, narrow)
 
 
-def test_a_page_begins_with_the_result_of_each_experiment_in_the_order_of_measurement(results, write_page):
-    run = make_record(experiment="overhead")
-    run.started_at = "2030-01-01T00:00:00+00:00"
-    save(run, results.folder)
-    curve_in_rounds(results.folder)  # begun before
-    text = write_page()
-    result, measured = text.index('<section id="result">'), text.index('<section id="local">')
-    assert text.index("<section") == result
+def test_a_page_begins_with_the_result_of_each_experiment_in_the_order_of_measurement(page):
+    result, measured = page.index('<section id="result">'), page.index('<section id="local">')
+    assert page.index("<section") == result
     sentence = "ResNet50 on 2 nodes is 1.57 (1.42 to 1.74) times as fast as on the smallest point, 78 % of the ideal."
-    assert sentence in text[result:measured]  # the numbers of tests/analysis/test_speedups.py
-    assert text.index("<h3>weak_scaling: ") < text.index("<h3>overhead: ")
+    assert sentence in page[result:measured]  # the numbers of tests/analysis/test_speedups.py
+    assert page.index("<h3>weak_scaling: ") < page.index("<h3>overhead: ")
 
 
-def test_local_runs_with_how_they_were_made_and_no_markup_from_a_record(results, write_page):
-    run = make_record(experiment="overhead", nodes=1, precision="bf16")
-    run.notes = ["<script>alert(1)</script> & more"]
-    save(run, results.folder)
-    results.add(experiment="overhead", nodes=2, precision="bf16")
-    results.add(experiment="weak_scaling", nodes=1, failure=Failure("killed at dawn"))
-    text = write_page()
-    assert "overhead: 2 runs on AMD EPYC 9B45, 4 cores" in text
-    rows = re.findall(r"<td[^>]*>configuration\.(\w+)</td><td[^>]*>([^<]*)</td>", text)
+def test_local_runs_with_how_they_were_made(results, page):
+    assert "overhead: 2 runs on AMD EPYC 9B45, 4 cores" in page
+    rows = re.findall(r"<td[^>]*>configuration\.(\w+)</td><td[^>]*>([^<]*)</td>", page)
     assert ("precision", "bf16") in rows
     assert ("nodes", "1 | 2") in rows
-    assert re.search(r"environment\.versions\.tensorflow</td><td[^>]*>2\.18\.1<", text)
-    assert "killed at dawn" in text
-    assert str(results.paths[0]) in text
-    assert "<script>" not in text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in text
+    assert re.search(r"environment\.versions\.tensorflow</td><td[^>]*>2\.18\.1<", page)
+    assert "killed at dawn" in page
+    assert str(results.paths[0]) in page
+
+
+def test_what_a_record_says_is_text_and_no_markup(page):
+    assert "<script>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page

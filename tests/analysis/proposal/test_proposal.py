@@ -1,3 +1,4 @@
+import functools
 from dataclasses import replace
 
 import matplotlib as mpl
@@ -23,8 +24,12 @@ def results(tmp_path_factory):
     return folder
 
 
+study = functools.cache(Study)
+
+
+@functools.cache
 def new_proposal(results, experiments=BOTH, **plan):
-    return proposal.proposal(Study(results), experiments, JobPlan(**plan))
+    return proposal.proposal(study(results), experiments, JobPlan(**plan))
 
 
 def test_weak_and_strong_scaling_are_distinguished_and_judged(results):

@@ -147,6 +147,7 @@ def faults(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.on_change_of("analysis/", "record/")
 def test_a_record_with_any_value_changed_is_read_or_named_in_bounded_memory(tmp_path):
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), limit_memory) as pool:
         assert pool.submit(faults, tmp_path).result() == {}

@@ -62,6 +62,7 @@ def answers(columns):
     return dict(part.rsplit("=", 1) for part in re.split(",(?=[^=]*=)", columns) if part)
 
 
+@pytest.mark.on_change_of("analysis/user_table/", "analysis/table/")
 @pytest.mark.parametrize("curve", CURVES, ids=[f"{curve['file']} {curve['setting']}" for curve in CURVES])
 def test_one_curve_of_each_table(curve):
     """From one question to the next an answer is offered that leads to the known values."""
