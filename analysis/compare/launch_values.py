@@ -69,7 +69,7 @@ class Values:
         self.by_session[session], self.rows[session] = values, rows
         if base is not None:
             self.base[session] = base
-        if why := str(controls.why_invalid(rows).iloc[0]):
+        if why := str(controls.why_invalid(rows.head(1)).iloc[0]):
             self.invalid[session] = why
 
     @property
@@ -138,6 +138,9 @@ def launch_values(tables: Mapping[int, pd.DataFrame]) -> dict[Key, Values]:
 PointValues = Iterator[tuple[Key, pd.DataFrame, pd.DataFrame | None, list[float]]]
 
 
+_OF_RATE = ["record", "launch", "seed", "turn", "rate"]
+
+
 def _throughputs(table: pd.DataFrame) -> PointValues:
     """Yield a rate per launch of each point, and a speedup per launch if there is a smaller point."""
     rates = speedups.rates(table).dropna(subset="rate")
@@ -147,7 +150,7 @@ def _throughputs(table: pd.DataFrame) -> PointValues:
         smallest = smallest[smallest["ranks"].eq(smallest["ranks"].min())]
         scales = set(curve["axis"]) <= set(SCALING)
         for _, point in curve.groupby(["ranks", "axis_value"], dropna=False, sort=False):
-            rates_of_launches = [speedups.rate_of(rows).value for _, rows in point.groupby("record")]
+            rates_of_launches = [speedups.rate_of(rows).value for _, rows in point[_OF_RATE].groupby("record")]
             yield _key(point, "images_per_s"), point, None, rates_of_launches
             is_base = base is None and point["ranks"].iloc[0] == curve["ranks"].min()  # its speedup is 1 by definition
             if scales and not is_base and (values := _speedups(point, smallest)):
@@ -176,7 +179,7 @@ def _allreduces(table: pd.DataFrame) -> PointValues:
 
 def _by_launch(point: pd.DataFrame, column: str, mean: Callable[[Sequence[float]], float]) -> list[float]:
     """Return one value per launch, over its rounds if it has some."""
-    return [mean(rows[column].tolist()) for _, rows in point.groupby("record")]
+    return [mean(values) for values in speedups.by_record(point, column)]
 
 
 def _speedups(point: pd.DataFrame, base: pd.DataFrame) -> list[float]:

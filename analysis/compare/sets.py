@@ -169,7 +169,7 @@ def compare(a_path: Path, b_path: Path, columns: str = "", a_name: str = "") -> 
     if a.records == b.records:
         same = f"A and B hold the same {both}: they cannot differ" if a.records else ""
     else:
-        same = f"{both} are in both: A and B are not independent" if a.records & b.records else ""
+        same = f"A and B share {both}: they are not independent" if a.records & b.records else ""
     pairs, unpaired = _pairs(a, b)
     sides = [side.details([keys[nth] for keys in pairs]) for nth, side in enumerate((a, b))]
     rows = compare_launches([_change(a, b, keys) for keys in pairs], EQUAL)

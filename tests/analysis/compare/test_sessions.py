@@ -24,7 +24,7 @@ def values_in(folder):
     return {(key.point, key.quantity): point.by_session for key, point in values.items()}
 
 
-def verdicts_in(folder, **assigned):
+def points_in(folder, **assigned):
     (machine,) = sessions.compare_sessions({"machine": sessions_in(folder, **assigned)}, 0.05).machines
     return {(row.point, row.quantity): row for row in machine.points}
 
@@ -37,23 +37,40 @@ def save_launch(folder, started_at, commit="a" * 40, versions=None, **run):
     save(record, folder)
 
 
-def test_a_rate_and_times_a_launch_and_a_speedup_a_repeat(tmp_path):
-    month(tmp_path, 0, imports=2)
-    month(tmp_path, 1, slower=1.25)
-    result = values_in(tmp_path)
-    quantities = ("images_per_s", "wall_s", "job_s")
-    assert set(result) == {(at, name) for at in ("1 node", "2 nodes") for name in quantities} | {("2 nodes", "speedup")}
-    # batch 8 in 0.5 s x 1.004, 0.996, 1.002; the second month takes 1.25 times as long
+def test_values_of_a_launch_and_of_other_days_worked_by_hand(tmp_path):
+    for number, slower in enumerate((1.0, 1.02, 0.98)):
+        month(tmp_path, number, slower=slower, imports=2)
+    points = points_in(tmp_path)
+    # batch 8 in 0.5 s x 1.004, 0.996, 1.002; two nodes take 0.6 s x 0.996, 1.002, 0.998
     scatter, scatter_of_two = (1.004, 0.996, 1.002), (0.996, 1.002, 0.998)
-    assert result["1 node", "images_per_s"][1] == pytest.approx([16 / x for x in scatter])
-    assert result["1 node", "images_per_s"][2] == pytest.approx([16 / x / 1.25 for x in scatter])
-    # two nodes take 0.6 s x 0.996, 1.002, 0.998
     ratios = [2 * 0.5 * a / (0.6 * b) for a, b in zip(scatter, scatter_of_two, strict=True)]
-    assert result["2 nodes", "speedup"][2] == pytest.approx(ratios)
     # broadcast 0.4, first step 6, warm-up 2 x 0.5, timed 4 x 0.5 s; the job's other phases take 6.6 s, imports 3 s more
-    assert result["1 node", "wall_s"][1] == pytest.approx([9.4 * x for x in scatter])
-    assert result["1 node", "job_s"][1] == pytest.approx([19 * x for x in scatter])
-    assert result["2 nodes", "wall_s"][1] == pytest.approx([10 * x for x in scatter_of_two])
+    assert {key: pytest.approx(point.sessions[1].launches) for key, point in points.items()} == {
+        ("1 node", "images_per_s"): [16 / x / 1.02 for x in scatter],
+        ("1 node", "wall_s"): [9.4 * x * 1.02 for x in scatter],
+        ("1 node", "job_s"): [19 * x * 1.02 for x in scatter],
+        ("2 nodes", "images_per_s"): [16 / 0.6 / x / 1.02 for x in scatter_of_two],
+        ("2 nodes", "speedup"): ratios,
+        ("2 nodes", "wall_s"): [10 * x * 1.02 for x in scatter_of_two],
+        ("2 nodes", "job_s"): [19.6 * x * 1.02 for x in scatter_of_two],
+    }
+    # The geometric means of the days are a rate times 1, 1/1.02 and 1/0.98: standard error of their logarithms 1.155 %;
+    # the launches within a day, which differ by up to 0.8 %, do not count. t(0.975, 2) = 4.303.
+    one = points["1 node", "images_per_s"].over_days
+    of_a_day = 16 / (1.004 * 0.996 * 1.002) ** (1 / 3)
+    means = [of_a_day / slower for slower in (1.0, 1.02, 0.98)]
+    error = statistics.stdev(map(math.log, means)) / math.sqrt(3)
+    assert (one.value, one.n, one.variation) == (pytest.approx(statistics.geometric_mean(means)), 3, "between days")
+    assert one.high / one.value == pytest.approx(math.exp(4.302653 * error))
+
+
+def test_two_days_or_sessions_of_one_day_or_before_an_update_have_no_interval_for_other_days(tmp_path):
+    for generation, commit in enumerate("baa"):
+        month(tmp_path, generation, launches=1, nodes=[1], commit=commit * 40)
+    save_launch(tmp_path / "again", "2026-03-03T20:00:00Z")  # the same day as the last session
+    assert len(sessions_in(tmp_path)) == 4
+    one = points_in(tmp_path)["1 node", "images_per_s"].over_days
+    assert (one.n, one.has_interval) == (2, False)
 
 
 def test_training_over_epochs_has_a_wall_time_and_a_job_time(tmp_path):
@@ -85,59 +102,40 @@ def test_rounds_have_the_rate_and_the_speedup_of_each_launch(tmp_path):
     assert result["1 node", "images_per_s"][1] == [pytest.approx(8 / 0.5 / 1.0015, rel=1e-6)]
 
 
-def test_the_newest_session_is_compared_with_all_before_and_points_it_lacks_are_not_judged(tmp_path):
-    month(tmp_path, 0)
-    month(tmp_path, 1)
-    month(tmp_path, 2, slower=2, nodes=[1])
-    rows = verdicts_in(tmp_path)
+def test_the_newest_session_is_compared_with_all_before_since_an_update_and_points_it_lacks_are_not_judged(tmp_path):
+    # In the first month, before an update that made it faster
+    for generation, (slower, commit, nodes) in enumerate(((1.5, "a", 2), (1, "b", 2), (1, "b", 2), (1.25, "c", 1))):
+        month(tmp_path, generation, slower, launches=2, nodes=range(1, nodes + 1), commit=commit * 40)
+    own = sessions_in(tmp_path)
+    assert sessions.session_states(own) == [[1], [2, 3], [4]]
+    change = sessions.newest_changes(sessions.session_values(own), own)[0]
+    assert [len(group) for group in (change.before.launches, change.now.launches, *change.older)] == [4, 2, 2]
+    rows = points_in(tmp_path)
     one, two = (rows[at, "images_per_s"] for at in ("1 node", "2 nodes"))
-    assert (one.reference.n, one.measured.n, one.verdict) == (6, 3, "worse")
+    assert (one.reference.n, one.measured.n, one.verdict) == (4, 2, "worse")
     assert (two.verdict, two.note) == ("not decidable", "not measured in the newest session")
 
 
 def test_ranks_that_shared_cores_are_not_judged(tmp_path):
-    month(tmp_path, 0)
-    month(tmp_path, 1, slower=2)
-    rows = verdicts_in(tmp_path, cores_shared=True).values()
+    month(tmp_path, 0, launches=2, nodes=[1])
+    month(tmp_path, 1, launches=2, nodes=[1], slower=2)
+    rows = points_in(tmp_path, cores_shared=True).values()
     assert {(row.verdict, row.note) for row in rows} == {("not decidable", "ranks shared cores")}
 
 
-def test_an_older_state_of_the_machine_is_not_compared_with(tmp_path):
-    month(tmp_path, 0, slower=1.5)  # before an update that made it faster
-    month(tmp_path, 1, commit="b" * 40)
-    month(tmp_path, 2, commit="b" * 40)
-    month(tmp_path, 3, slower=1.25, commit="c" * 40)
-    own = sessions_in(tmp_path)
-    assert sessions.session_states(own) == [[1], [2, 3], [4]]
-    change = sessions.newest_changes(sessions.session_values(own), own)[0]
-    assert [len(group) for group in (change.before.launches, change.now.launches, *change.older)] == [6, 3, 3]
-    assert verdicts_in(tmp_path)["1 node", "images_per_s"].verdict == "worse"
-
-
-def test_a_session_begins_where_a_launch_is_repeated(tmp_path):
-    month(tmp_path, 0)
-    month(tmp_path, 1, launches=4)
-    first, second = sessions_in(tmp_path)
-    assert (len(first.launches), first.days) == (6, "2026-01-03")
-    assert (len(second.launches), second.days) == (8, "2026-02-03")
-    assert set(second.table["generation"]) == {1}
-    assert [session.number for session in sessions.since([first, second], "2026-02-01")] == [2]
-
-
-def test_launches_that_are_added_belong_to_the_same_session(tmp_path):
-    month(tmp_path, 0, launches=2)
-    save_launch(tmp_path, "2026-01-05T08:00:00Z", nodes=1, repeat=2)
-    (session,) = sessions_in(tmp_path)
-    assert (len(session.launches), session.days) == (5, "2026-01-03 to 2026-01-05")
-
-
-def test_another_commit_or_version_begins_a_session_and_is_named(tmp_path):
+def test_a_session_begins_where_a_launch_is_repeated_or_the_commit_or_a_version_is_another(tmp_path):
     month(tmp_path, 0, launches=1)
-    month(tmp_path / "2026-02", 1, launches=1, nodes=[2], commit="b" * 40)
-    save_launch(tmp_path, "2026-03-01T08:00:00Z", "b" * 40, {"tensorflow": "2.19.0"}, nodes=1, repeat=5)
+    save_launch(tmp_path, "2026-01-05T08:00:00Z", repeat=1)  # added: of the same session
+    month(tmp_path, 1, launches=1)
+    save_launch(tmp_path, "2026-03-01T08:00:00Z", "b" * 40, repeat=2)
+    save_launch(tmp_path, "2026-04-01T08:00:00Z", "b" * 40, {"tensorflow": "2.19.0"}, repeat=3)
     own = sessions_in(tmp_path)
-    assert [session.provenance.commit for session in own] == [["aaaaaaa"], ["bbbbbbb"], ["bbbbbbb"]]
-    assert Difference("environment.versions.tensorflow", "2.18.1", "2.19.0") in sessions.changed(*own[1:])
+    days = [(3, "2026-01-03 to 2026-01-05"), (2, "2026-02-03"), (1, "2026-03-01"), (1, "2026-04-01")]
+    assert [(len(session.launches), session.days) for session in own] == days
+    assert [session.provenance.commit for session in own] == [[letter * 7] for letter in "aabb"]
+    assert set(own[1].table["generation"]) == {1}
+    assert Difference("environment.versions.tensorflow", "2.18.1", "2.19.0") in sessions.changed(*own[2:])
+    assert sessions.since(own, "2026-02-01") == own[1:]
 
 
 def test_machines_have_their_own_sessions_and_a_tree_that_was_not_clean_is_marked(tmp_path):
@@ -159,35 +157,6 @@ def test_a_measured_state_of_a_host_is_no_change_and_a_setting_is_one(tmp_path):
         save(run, tmp_path)
     changes = sessions.changed(*sessions_in(tmp_path))
     assert changes == [Difference("environment.hosts.state.governor", "powersave", "performance")]
-
-
-def over_days(folder):
-    (machine,) = sessions.compare_sessions({"machine": sessions_in(folder)}, 0.05).machines
-    return {(point.point, point.quantity): point.over_days for point in machine.points}
-
-
-def test_from_three_days_on_a_value_has_an_interval_for_other_days_worked_by_hand(tmp_path):
-    for number, slower in enumerate((1.0, 1.02, 0.98)):
-        month(tmp_path, number, slower=slower)
-    one = over_days(tmp_path)["1 node", "images_per_s"]
-    # The geometric means of the days are a rate times 1, 1/1.02 and 1/0.98: standard error of their logarithms 1.155 %;
-    # the launches within a day, which differ by up to 0.8 %, do not count. t(0.975, 2) = 4.303.
-    of_a_day = 16 / (1.004 * 0.996 * 1.002) ** (1 / 3)
-    means = [of_a_day / slower for slower in (1.0, 1.02, 0.98)]
-    error = statistics.stdev(map(math.log, means)) / math.sqrt(3)
-    assert (one.value, one.n, one.variation) == (pytest.approx(statistics.geometric_mean(means)), 3, "between days")
-    assert one.high / one.value == pytest.approx(math.exp(4.302653 * error))
-
-
-def test_two_days_or_sessions_of_one_day_or_before_an_update_have_none(tmp_path):
-    month(tmp_path, 0, commit="b" * 40)
-    for number in (1, 2):
-        month(tmp_path, number)
-    for nodes in (1, 2):  # the same day as the last session
-        save_launch(tmp_path / "again", "2026-03-03T20:00:00Z", nodes=nodes)
-    assert len(sessions_in(tmp_path)) == 4
-    one = over_days(tmp_path)["1 node", "images_per_s"]
-    assert (one.n, one.has_interval) == (2, False)
 
 
 def side(values):

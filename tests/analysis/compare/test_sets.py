@@ -5,7 +5,6 @@ import pytest
 from analysis.__main__ import main
 from analysis.compare import sets
 from tests.helpers.run_records import QUOTA, Arm, Results, make_program, make_record, make_rounds, save
-from tests.helpers.studies import curve_in_rounds
 
 
 @pytest.fixture
@@ -27,71 +26,60 @@ def rows(result, quantity):
 
 
 def test_the_same_points_before_and_after(a, b):
-    for repeat, step_s in enumerate((0.500, 0.502, 0.498)):
-        a.add(step_s=step_s, repeat=repeat)
-        b.add(step_s=step_s / 2, repeat=repeat)
+    for nodes, times_s, factor in ((1, (0.5,), 1.0), (2, (0.4, 0.6), 0.9), (4, (0.500, 0.502, 0.498), 0.5)):
+        for repeat, step_s in enumerate(times_s):
+            a.add(nodes=nodes, step_s=step_s, repeat=repeat)
+            b.add(nodes=nodes, step_s=step_s * factor, repeat=repeat)
     result = compare(a, b)
-    first, wall = rows(result, "images_per_s") + rows(result, "wall_s")
-    assert (first.reference.n, first.measured.n, first.verdict, wall.verdict) == (3, 3, "better", "better")
-    assert first.ratio.value == pytest.approx(2, rel=1e-3)
-    # wall: 0.4 + 6 + 6 steps, with 0.5 s a step 9.4 s; with 0.25 s 7.9 s
-    assert wall.ratio.value == pytest.approx(7.9 / 9.4, rel=1e-3)
-    assert (result.differences, result.unpaired) == ([], [])
-
-
-def test_one_run_has_no_interval_and_noise_shows_nothing(a, b):
-    a.add(nodes=1)
-    b.add(nodes=1)
-    for repeat, step_s in enumerate((0.4, 0.6)):
-        a.add(nodes=2, step_s=step_s, repeat=repeat)
-        b.add(nodes=2, step_s=step_s * 0.9, repeat=repeat)
-    result = compare(a, b)
-    one, two = rows(result, "images_per_s")
+    one, two, four = rows(result, "images_per_s")
     assert one.note == "one launch before and one now: how far launches differ is not known"
-    assert one.verdict == two.verdict == "not decidable"
-    assert result.differences == []  # the nodes vary within both sets
-
-
-def test_a_time_is_that_of_as_many_images(a, b):
-    a.add(steps=4)
-    b.add(steps=8)
-    wall = rows(compare(a, b), "wall_s")[0]
-    # 0.4 + 6 + 2 + 4 and 8 steps of 0.5 s, for 7 and 11 batches
-    assert wall.ratio.value == pytest.approx((11.4 / 11) / (9.4 / 7))
+    assert one.verdict == two.verdict == "not decidable"  # one run, and noise
+    assert (four.reference.n, four.measured.n, four.verdict) == (3, 3, "better")
+    assert four.ratio.value == pytest.approx(2, rel=1e-3)
+    # 0.4 + 6 + 6 steps, with 0.5 s a step 9.4 s; with 0.25 s 7.9 s
+    wall = rows(result, "wall_s")[-1]
+    assert (wall.ratio.value, wall.verdict) == (pytest.approx(7.9 / 9.4, rel=1e-3), "better")
+    assert (result.differences, result.unpaired) == ([], [])  # the nodes vary within both sets
 
 
 def test_differences_of_configuration_and_environment_are_named(a, b):
-    a.add()
-    run = make_record(precision="bf16")
+    a.add(steps=4)
+    run = make_record(precision="bf16", steps=8)
     run.environment.versions["tensorflow"] = "2.15.1"
     # The port and TF_CONFIG differ in each launch.
     run.environment.variables |= {"OMP_NUM_THREADS": "2", "HOROVOD_GLOO_RENDEZVOUS_PORT": "40000", "TF_CONFIG": "{}"}
     save(run, b.folder)
-    assert {d.what: (d.reference, d.measured) for d in compare(a, b).differences} == {
+    result = compare(a, b)
+    assert {d.what: (d.reference, d.measured) for d in result.differences} == {
         "configuration.precision": ("fp32", "bf16"),
+        "configuration.measure.timed_steps": ("4", "8"),
         "environment.versions.tensorflow": ("2.18.1", "2.15.1"),
         "environment.variables.OMP_NUM_THREADS": ("none", "2"),
     }
+    # A time is that of as many images: 0.4 + 6 + 2 + 4 and 8 steps of 0.5 s, for 7 and 11 batches.
+    assert rows(result, "wall_s")[0].ratio.value == pytest.approx((11.4 / 11) / (9.4 / 7))
 
 
-def test_points_without_a_counterpart_and_those_that_are_not_clear(a, b):
-    for nodes in (1, 4):
-        a.add(nodes=nodes)
+def test_points_are_paired_by_their_configuration_and_else_only_if_that_is_clear(a, b):
+    a.add()
+    a.add(nodes=4)
     b.add(precision="bf16")
     b.add(batch_per_rank=16)
+    a.add(model="vgg16")
+    b.add(model="vgg16", step_s=0.25)
+    b.add(model="vgg16", batch_per_rank=16)
+    save(make_rounds([(0.5, 0.8)] * 6, [Arm(1), Arm(2)], model="alexnet"), a.folder)
+    b.add(model="alexnet")
     result = compare(a, b)
-    assert result.comparisons == []
-    assert result.unpaired[0].startswith("weak_scaling, resnet50, 1 node: 1 other configurations in A, 2 in B")
-    assert result.unpaired[1] == "weak_scaling, resnet50, 4 nodes: in A only"
-
-
-def test_the_same_configuration_is_paired_before_another(a, b):
-    a.add(batch_per_rank=8)
-    b.add(batch_per_rank=8, step_s=0.25)
-    b.add(batch_per_rank=16)
-    result = compare(a, b)
-    assert [row.ratio.value for row in rows(result, "images_per_s")] == [pytest.approx(2)]
-    assert result.unpaired == ["weak_scaling, resnet50, 1 node: in B only, in this configuration"]
+    assert [(row.model, row.ratio.value) for row in rows(result, "images_per_s")] == [("vgg16", pytest.approx(2))]
+    assert {line.partition(": which")[0] for line in result.unpaired} == {
+        "weak_scaling, alexnet, 1 node: 1 other configurations in A, 1 in B",  # rounds are no separate launches
+        "weak_scaling, alexnet, 2 nodes: in A only",
+        "weak_scaling, alexnet, 1 node: in B only",  # its wall time
+        "weak_scaling, resnet50, 1 node: 1 other configurations in A, 2 in B",
+        "weak_scaling, resnet50, 4 nodes: in A only",
+        "weak_scaling, vgg16, 1 node: in B only, in this configuration",
+    }
 
 
 def test_another_machine_is_compared_by_configuration(a, b):
@@ -103,14 +91,6 @@ def test_another_machine_is_compared_by_configuration(a, b):
     result = compare(a, b)
     assert [row.ratio.value for row in rows(result, "images_per_s")] == pytest.approx([2, 2])
     assert result.unpaired == []
-
-
-def test_rounds_are_not_compared_with_separate_launches(a, b):
-    save(make_rounds([(0.5, 0.8)] * 6, [Arm(1), Arm(2)]), a.folder)
-    b.add()
-    result = compare(a, b)
-    assert rows(result, "images_per_s") == []
-    assert "1 other configurations in A, 1 in B" in result.unpaired[0]
 
 
 @pytest.mark.parametrize("arguments", [["A=x"], ["A=x", "A=y"], ["A=x", "C=y"], ["x", "y"], ["A=x", "B="]])
@@ -157,34 +137,19 @@ def test_a_disturbed_control_is_named_and_not_judged(a, b):
     assert all("A: without allreduce 2 nodes -29 % off one alone" in row.note for row in result)
 
 
-def test_points_of_a_curve_in_rounds_are_compared_by_their_times(a, b):
-    curve_in_rounds(a.folder)
-    curve_in_rounds(b.folder, seed=1)
-    times = {
-        (row.point, row.quantity)
-        for row in compare(a, b).comparisons
-        if row.quantity.endswith("_s") and row.unit == "s"
-    }
-    assert times == {(point, quantity) for point in ("1 node", "2 nodes") for quantity in ("wall_s", "job_s")}
-
-
 def test_copies_of_the_same_records_are_named(a, b):
-    for repeat in range(2):
-        a.add(repeat=repeat)
-        b.add(repeat=repeat)
-    assert compare(a, b).left_out[0] == "A and B hold the same 2 records: they cannot differ"
-    b.add(repeat=2)
-    assert compare(a, b).left_out[0] == "2 records are in both: A and B are not independent"
+    a.add()
+    b.add()
+    b.add(repeat=1)
+    assert compare(a, b).left_out[0] == "A and B share 1 record: they are not independent"
 
 
 def test_rates_of_a_program_are_compared_in_their_unit_alone(a, b, capsys):
-    for nodes in (1, 2):
-        save(make_program(nodes, 100.0 * nodes), a.folder)
-        save(make_program(nodes, 110.0 * nodes), b.folder)
-    first, _ = rows(compare(a, b), "images_per_s")
-    assert (first.unit, first.ratio.value) == ("cells/s", pytest.approx(1.1))
-    for nodes in (1, 2):
-        save(make_program(nodes, 5.0 * nodes, "tokens/s"), a.folder.with_name("c"))
-    assert main(["compare", f"A={a.folder}", f"B={a.folder.with_name('c')}"]) == 2
+    c = a.folder.with_name("c")
+    for folder, rate, unit in ((a.folder, 100.0, "cells/s"), (b.folder, 110.0, "cells/s"), (c, 5.0, "tokens/s")):
+        save(make_program(2, rate, unit), folder)
+    (row,) = rows(compare(a, b), "images_per_s")
+    assert (row.unit, row.ratio.value) == ("cells/s", pytest.approx(1.1))
+    assert main(["compare", f"A={a.folder}", f"B={c}"]) == 2
     error = f"c: its rates are in tokens/s, those of {a.folder} in cells/s: give one unit"
     assert error in capsys.readouterr().err
