@@ -35,7 +35,7 @@ def results(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_all_commands_show_the_interval_of_the_launcher(results):
-    commands = ("summary weak_scaling", "diagnose weak_scaling", "compare", "audit results")
+    commands = ("summary weak_scaling", "diagnose weak_scaling", "history weak_scaling", "compare", "audit results")
     documents = {name.split()[0]: json.loads(analyse(*name.split(), "--format", "json")) for name in commands}
     analyse("reference", "here")
     stored = json.loads((results.parent / "references/here.json").read_text())["points"]
@@ -58,8 +58,11 @@ def test_all_commands_show_the_interval_of_the_launcher(results):
         (number,) = [row for row in documents["compare"]["comparisons"]
                      if (row["model"], row["quantity"]) == (model, PER_DOUBLING)]  # fmt: skip
         assert ends(number["measured"]) == expected
-        (speedup,) = [p for p in stored if (p["model"], p["quantity"], p["point"]) == (model, "speedup", "2 nodes")]
-        assert [end / 2 for end in ends(speedup)] == expected
+        (machine,) = documents["history"]["machines"]
+        two_nodes = (model, "speedup", "2 nodes")
+        for points, number in ((stored, lambda p: p), (machine["points"], lambda p: p["measured"])):
+            (speedup,) = [p for p in points if (p["model"], p["quantity"], p["point"]) == two_nodes]
+            assert [end / 2 for end in ends(number(speedup))] == expected
         findings = [finding for finding in documents["audit"]["findings"] if model in finding["place"]]
         texts = {finding["rule"]: finding["stated"] + finding["meaning"] for finding in findings}
         assert (f"Efficiency {live.over(2)}: " in texts.get("beyond_ideal", "")) == (live.value > 2)

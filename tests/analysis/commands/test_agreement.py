@@ -7,7 +7,6 @@ import pytest
 from analysis import audit, judged_claims, reports
 from analysis.audit.findings import point_location
 from analysis.study import Study
-from tests.helpers.studies import curve_in_rounds
 
 VERDICTS = {"inside": "supported", "outside": "contradicted", "undecided": "not decidable"}
 
@@ -17,25 +16,6 @@ SAME_NUMBER = {
     "percentage_base": tuple(reports.CHANGES),
     "size_in_bytes": ("model_bytes",),
 }
-
-
-@pytest.mark.slow  # runs six commands
-def test_rate_and_speedup_of_a_curve_are_the_same_in_every_command(json_output, tmp_path):
-    curve_in_rounds(tmp_path)
-    records = ("weak_scaling", "--results", tmp_path)
-    [point] = [row for row in json_output("summary", *records) if row["nodes"] == 2 and not row["arm"]]
-    shown = {"images_per_s": point["images_per_s"], "speedup": point["speedup_throughput"]}
-    [machine] = json_output("history", *records)["machines"]
-    compared = json_output("compare", f"A={tmp_path}", f"B={tmp_path}")["comparisons"]
-    for quantity, number in shown.items():
-        [row] = [r for r in machine["points"] if (r["point"], r["quantity"]) == ("2 nodes", quantity)]
-        [both] = [r for r in compared if (r["point"], r["quantity"]) == ("2 nodes", quantity)]
-        assert row["measured"] == row["sessions"][0]["value"] == both["reference"] == both["measured"] == number
-        assert both["ratio"]["value"] == 1
-    [curve] = json_output("diagnose", *records)["curves"]
-    assert curve["points"][1]["efficiency_throughput"]["value"] == pytest.approx(
-        shown["speedup"]["value"] / 2, abs=1e-5
-    )
 
 
 @pytest.fixture(scope="module")

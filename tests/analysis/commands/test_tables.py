@@ -1,7 +1,6 @@
 import pandas as pd
 import pytest
 
-from analysis import PUBLISHED
 from analysis.user_table import table_contract
 
 
@@ -24,11 +23,6 @@ def test_it_shows_how_a_table_was_read_and_writes_it(command, tmp_path):
     again = table_contract.read_table(out).runs
     assert again["images_per_s"].tolist() == [1234.5, 2345.5]
     assert again["speedup"].tolist() == [1, 1.9]
-
-
-def test_a_tidy_table_is_shown_as_it_is(command, tmp_path):
-    output = command("table", PUBLISHED / "000_hacksa.csv", "--out", tmp_path / "o.csv").out
-    assert "images_per_s_per_rank" in output
 
 
 @pytest.mark.parametrize("width", ["80", ""])
