@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from analysis import metrics, speedups
-from analysis.speedups import ScalingPoint
 from analysis.stats.student import Noise, pooled, square_about_line, square_about_mean
 from analysis.table.swept_axis import SCALING
 from common.grouping import grouped
@@ -70,7 +69,7 @@ def measured_in_rounds(row: Row) -> bool:
     return not pd.isna(row.get("round"))
 
 
-def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> list[ScalingPoint]:
+def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> list[speedups.ScalingPoint]:
     """Return the curve of these points of one curve in rounds of `table`."""
     runs = speedups.rates(table[table["series"].eq(points["series"].iloc[0]) & table["kind"].eq("measured")])
     return speedups.curve(runs[runs["ranks"].isin(points["ranks"])], "ranks")

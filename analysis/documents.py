@@ -13,7 +13,6 @@ import pandas as pd
 from msgspec import UNSET, Meta, UnsetType
 
 from analysis import stats
-from analysis.stats import LEVEL, Variation
 
 
 def about(text: str) -> Meta:
@@ -37,7 +36,7 @@ class NumberInJson(Document):
     high: Annotated[float | None, about("upper end")]
     level: Annotated[float | None, about("0.95 measured, 0.9 predicted, 1 rounded; null: none")]
     n: Annotated[int, about("number of rounds, launches, runs or points")]
-    variation: Annotated[Variation, about("that its interval allows for; empty: there is none")]
+    variation: Annotated[stats.Variation, about("that its interval allows for; empty: there is none")]
     another: Annotated[list[float] | UnsetType, about("range in which another launch is expected")] = UNSET
 
 
@@ -61,7 +60,7 @@ def optional(number: stats.Number | None) -> stats.Number | None:
 
 def _number(number: stats.Number) -> NumberInJson:
     level, variation = (number.level, number.variation) if number.has_interval else (None, "")
-    another = [*number.another(LEVEL)] if number.another and number.level == LEVEL else UNSET
+    another = [*number.another(stats.LEVEL)] if number.another and number.level == stats.LEVEL else UNSET
     return filled(NumberInJson, number, level=level, variation=variation, another=another)
 
 

@@ -15,7 +15,6 @@ from analysis import metrics
 from analysis.curves import SETTING, Row, bases, lookup, measured, noises, times_as_fast
 from analysis.derived import RATIOS, Derived, pairs, reading, stated, stated_number
 from analysis.stats import Number, between, combined, exact, student, unknown
-from analysis.stats.student import exponential, with_noise
 from analysis.stats.verdict import Outcome
 
 TITLES = {
@@ -51,7 +50,7 @@ def speedups(table: pd.DataFrame) -> Iterator[Derived]:
         candidates = [_speedup(row, rate, first, share) for first in over]
         nearest = min(candidates, key=lambda speedup: abs(speedup.computed.value - row["value"]))
         if nearest.base and nearest.base["experiment"] != row["experiment"]:
-            ratio = with_noise(nearest.computed, [(noise().at(rate), 1.0), (noise().at(nearest.base), -1.0)])
+            ratio = student.with_noise(nearest.computed, [(noise().at(rate), 1.0), (noise().at(nearest.base), -1.0)])
             formula = f"{nearest.formula}, the base from {nearest.base['place']}: that of its curve is not printed"
             nearest = Derived(row, ratio, formula, nearest.base)
         yield nearest
@@ -251,7 +250,7 @@ def predictions(table: pd.DataFrame) -> Iterator[Derived]:
         trend = student.trend([_points(curve, log) for curve in curves])
         expected = trend.at(on_device[0], math.log2(row["ranks"]), len(curves[on_device[0]]))
         formula = f"the trend of {trend.slope.n} points of {len(curves)} curves, on {row['ranks']} ranks"
-        yield Derived(row, exponential(expected) if log else expected, formula)
+        yield Derived(row, student.exponential(expected) if log else expected, formula)
 
 
 def accuracy_spreads(table: pd.DataFrame) -> Iterator[Derived]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.table import loading
-from analysis.table.loading import LocalTable, RecordsByPath
 from analysis.table.record_rows import Notice
 from analysis.verify import UNREADABLE, Verification, on_disk, verify
 from record.schema import RECORD_NAME, is_backup
@@ -33,7 +32,7 @@ class Study:
         return loading.published()
 
     @cached_property
-    def _loaded(self) -> LocalTable:
+    def _loaded(self) -> loading.LocalTable:
         return loading.local(*self._paths, **self._selected)
 
     @property
@@ -57,7 +56,7 @@ class Study:
         return [notice for notice in self.notices if notice.failed]
 
     @property
-    def records(self) -> RecordsByPath:
+    def records(self) -> loading.RecordsByPath:
         """All records that can be read, by path, also those that are not in the table."""
         return self._loaded.records
 
@@ -87,7 +86,7 @@ class Study:
     def narrowed(self, local: pd.DataFrame, notices: Iterable[Notice] = ()) -> "Study":
         """Return the same study with these local rows and notices alone."""
         part = copy.copy(self)
-        part.__dict__["_loaded"] = LocalTable(local, list(notices), self.records)
+        part.__dict__["_loaded"] = loading.LocalTable(local, list(notices), self.records)
         return part
 
 

@@ -17,8 +17,6 @@ from typing import Any
 
 from record import parts, protocol
 from record import run_files as files
-from record.parts import PartWriter, RankPart
-from record.run_files import write_file
 from record.schema import RECORD_NAME, Failure, dumps
 from train.config.identity import config_hash, learning_rate, point_name, resolved, swept_values
 from train.config.run_config import RunConfig
@@ -65,7 +63,7 @@ def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -
 class Standalone:
     """One rank's part in the record of a job that was started by hand."""
 
-    def __init__(self, part: PartWriter, clock: PhaseClock, overrides: Sequence[str]) -> None:
+    def __init__(self, part: parts.PartWriter, clock: PhaseClock, overrides: Sequence[str]) -> None:
         """Write nothing yet: before the ranks have joined there is no folder."""
         self._part, self._clock, self._overrides = part, clock, overrides
         self._run: AnnouncedRun | None = None
@@ -89,7 +87,7 @@ class Standalone:
 
     def complete(self, distribution: Distribution) -> None:
         """Write the record of a run that is complete, on rank 0. Every rank calls this."""
-        all_parts = distribution.gather(self._part.part, RankPart)
+        all_parts = distribution.gather(self._part.part, parts.RankPart)
         if distribution.rank == 0:
             self._write(all_parts, sum(all_parts[0].phases_s.values()))
 
@@ -115,7 +113,7 @@ class Standalone:
         finally:
             os._exit(128 + by)
 
-    def _write(self, all_parts: Sequence[RankPart], job_s: float, failure: Failure | None = None) -> None:
+    def _write(self, all_parts: Sequence[parts.RankPart], job_s: float, failure: Failure | None = None) -> None:
         """Write the record of these parts and print its path. Raises OSError, also if there is one already."""
         assert self._run
         job_end = parts.JobEnd(
@@ -127,7 +125,7 @@ class Standalone:
         )
         record = parts.assemble(all_parts, self._run.identity, job_end)
         path = Path(self._run.folder) / RECORD_NAME
-        write_file(path, dumps(record))
+        files.write_file(path, dumps(record))
         Secret(protocol.secret_folder(path.parent)).remove()
         print(f"{path}: {record.summary or record.status}", flush=True)
 

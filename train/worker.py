@@ -22,7 +22,6 @@ from train.config import identity
 from train.config.checks import ConfigError
 from train.config.identity import config_hash, values
 from train.config.run_config import RunConfig
-from train.distribution import Distribution
 from train.rank import counters, environment, gpus, placement, process, roll_call
 from train.rank.gpus import visible_gpu
 from train.rank.phases import PhaseClock
@@ -156,7 +155,7 @@ class Worker:
         self._cores, self._throttling = affinity.usable_cores(), affinity.throttling()  # before it is bound to its own
         self._host, self._steal = environment.host(self._cores), counters.steal(self._cores)
 
-    def work(self) -> Distribution:
+    def work(self) -> distribution.Distribution:
         """Measure and record all of the task; returns the ranks, which are still joined.
 
         Raises ConfigError, PeerLost, and the errors of training and allreduce sweeps.
@@ -184,7 +183,7 @@ class Worker:
         print(reason, file=sys.stderr, flush=True)
         self._part.add(failure=Failure(reason=reason, rank=part.rank, host=part.host, phase=self._clock.phase))
 
-    def _measure(self, ranks: Distribution, gpu: RankGpu | None) -> None:
+    def _measure(self, ranks: distribution.Distribution, gpu: RankGpu | None) -> None:
         """Measure with these ranks, and record the results. Raises ConfigError if other rank groups do not come."""
         task, config = self._task, self._config
         environment.check_mpi(config.container.mpi_home)
@@ -224,7 +223,7 @@ class Worker:
         assert folder, "the ranks have not joined"
         return Secret(protocol.secret_folder(folder)).key()
 
-    def _hold_roll_call(self, ranks: Distribution, all_ranks: AllRanks, gpu: RankGpu | None) -> None:
+    def _hold_roll_call(self, ranks: distribution.Distribution, all_ranks: AllRanks, gpu: RankGpu | None) -> None:
         """Hold the roll call; rank 0 records the hosts. Raises ConfigError."""
         config, part = self._config, self._part
         part.add(rank=all_ranks.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)

@@ -14,7 +14,6 @@ from analysis.archive.scrub import Scrubber, authors_names, reveals
 from common import bounded_files as bounded
 from record import ledger, protocol, run_files
 from record import schema as record
-from record.schema import RecordError, RunRecord
 
 
 @dataclass(frozen=True)
@@ -33,14 +32,14 @@ def collect(results: Path, scrubbed: bool) -> Collected:
     An attachment of a record is packed unmodified or not at all, as its digest is in the record. Raises TableError
     without any record.
     """
-    runs: dict[Path, RunRecord] = {}
+    runs: dict[Path, record.RunRecord] = {}
     texts: dict[Path, bytes] = {}
     left_out = []
     for path in record.find(results):
         try:
             text, name = record.record_bytes(path), path.relative_to(results)
             runs[name], texts[name] = record.loads(text, str(path)), text
-        except RecordError as error:
+        except record.RecordError as error:
             left_out.append(str(error))
     if not runs:
         raise TableError(f"{results}: no run record in it to pack" + "".join(f"\n{line}" for line in left_out))
@@ -59,7 +58,7 @@ def collect(results: Path, scrubbed: bool) -> Collected:
 
 
 def _attachments(
-    results: Path, runs: Mapping[Path, RunRecord], names: set[str] | None
+    results: Path, runs: Mapping[Path, record.RunRecord], names: set[str] | None
 ) -> tuple[dict[Path, bytes], list[str]]:
     """Return the files that records name, and lines for those left out. names: allowed in no file; None: no check."""
     contents: dict[Path, bytes] = {}

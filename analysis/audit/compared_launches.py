@@ -12,7 +12,6 @@ from analysis.audit.findings import EXPERIMENT_RULES, finding, graded, rule
 from analysis.audit.records import timed_spans
 from analysis.finding import Finding, Severity
 from analysis.stats import Number, repeats, unknown
-from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
 from analysis.thresholds import limit
 from common.grouping import grouped
@@ -152,7 +151,7 @@ def launches_apart(runs: list[ComparedLaunch]) -> Iterator[Finding]:
             pairs = [(speedup, run) for speedup, run in pairs if speedup.has_interval]
             low, slow = min(pairs, key=lambda pair: pair[0].high, default=(unknown(), launches[0]))
             high = max((speedup for speedup, _ in pairs), key=lambda speedup: speedup.low, default=low)
-            if not apart(low, high) or len(pairs) >= MIN_VALUES:
+            if not apart(low, high) or len(pairs) >= repeats.MIN_VALUES:
                 continue
             off = metrics.change_fraction(low.value, high.value)
             grade, enough = graded(off, serious=limit("apart_serious")), f"measure {_ENOUGH_LAUNCHES} or more"
@@ -182,8 +181,8 @@ def no_interval(runs: list[ComparedLaunch]) -> Iterator[Finding]:
     for launches in _curves_in_rounds(runs):
         count = sum(min((speedup.n for speedup in run.speedups.values()), default=0) for run in launches)
         why = next((why for speedup in launches[0].speedups.values() if (why := speedup.no_interval)), "")
-        if 0 < count < MIN_VALUES:
-            stated, follows = f"{count} rounds", f"{MIN_VALUES} or more"
+        if 0 < count < repeats.MIN_VALUES:
+            stated, follows = f"{count} rounds", f"{repeats.MIN_VALUES} or more"
             meaning = "No interval, and so no difference: give the curve a larger measure.budget_s."
         elif why and len(launches) == 1:
             stated, follows, meaning = f"{count} rounds of one launch", "several launches", f"No interval: {why}."

@@ -11,7 +11,6 @@ from analysis.commands.reference import declare_comparison, merged_values
 from analysis.compare import comparison_text, site_reference
 from analysis.compare.provenance import merged
 from analysis.compare.sessions import Session
-from analysis.compare.site_reference import Reference
 from common.terminal import show
 
 
@@ -42,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(row.verdict == "worse" for row in rows) else 0
 
 
-def _newest(own: list[Session], stored: Reference, since: str | None) -> list[Session]:
+def _newest(own: list[Session], stored: site_reference.Reference, since: str | None) -> list[Session]:
     """Return the newest session of each experiment (with `since` all), without the launches of the reference."""
     newest: list[Session] = []
     stored_digests = set(stored.records.values())
@@ -63,7 +62,7 @@ def _only(session: Session, experiment: str, stored_digests: set[str]) -> Sessio
     return Session(session.number, launches, rows)
 
 
-def _changes(stored: Reference, newest: list[Session]) -> list[str]:
+def _changes(stored: site_reference.Reference, newest: list[Session]) -> list[str]:
     """Return lines on what differs in the provenance of launches then and now."""
     if not newest:
         return []

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from analysis import documents, judged_claims
 from analysis.commands import arguments
 from analysis.commands.audit import in_full, totals
-from analysis.judged_claims import VERDICTS, JudgedClaim
 from analysis.study import Study
 from common.terminal import paragraph
 
 
-def _full_claim(claim: JudgedClaim) -> Iterator[str]:
+def _full_claim(claim: judged_claims.JudgedClaim) -> Iterator[str]:
     yield f"{claim.verdict.upper()} {claim.id} ({claim.place})"
     for name, value in (
         ("says", claim.text), ("hypothesis", claim.hypothesis), ("data", claim.data), ("rule", claim.rule),
@@ -21,10 +20,10 @@ def _full_claim(claim: JudgedClaim) -> Iterator[str]:
             yield paragraph(f"{name + ':':12}{value}", "    ", " " * 12)
 
 
-def _text(judged: Sequence[JudgedClaim], every: bool) -> str:
+def _text(judged: Sequence[judged_claims.JudgedClaim], every: bool) -> str:
     """Return the verdicts, counted report by report; every: then each claim in full."""
     details = in_full(judged, _full_claim) if every else ["", "each with its numbers and rule: make claims ALL=1"]
-    return "\n".join([*totals(judged, "claim", "verdict", VERDICTS), *details])
+    return "\n".join([*totals(judged, "claim", "verdict", judged_claims.VERDICTS), *details])
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

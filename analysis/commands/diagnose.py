@@ -11,7 +11,6 @@ from analysis import documents, labels
 from analysis.commands import arguments
 from analysis.diagnose import comparison, diagnosis_text
 from analysis.diagnose.comparison import ArmComparison, comparisons
-from analysis.diagnose.diagnosis_text import DiagnosedCurve
 from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import JobPhases, Split, job_table, jobs, split_curves
 from analysis.documents import Document, about
@@ -22,7 +21,7 @@ from common.terminal import paragraph, show
 class Diagnosis(Document):
     """The parts of the steps and jobs of an experiment."""
 
-    curves: Annotated[Sequence[DiagnosedCurve], about("one for each series of a model")]
+    curves: Annotated[Sequence[diagnosis_text.DiagnosedCurve], about("one for each series of a model")]
     comparisons: Annotated[Sequence[ArmComparison], about("of arms in separate launches, by model and nodes")]
     jobs: Annotated[Sequence[JobPhases], about("one for each point with separate launches")]
 

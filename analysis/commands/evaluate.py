@@ -35,8 +35,6 @@ from common import bounded_files as bounded
 from common.terminal import show
 from record import run_files as files
 from record import this_kit
-from record.run_files import FOLDERS
-from record.this_kit import ROOT
 
 # Variables that make sets for a recipe: commands are run without them, as if typed in a shell.
 _MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "FILE", "ONLY", "SIGN_KEY", "RESULTS")
@@ -113,8 +111,8 @@ def _unpack(file: Path, folder: Path) -> Path:
 def _run_steps(contents: Contents, kit: Path) -> list[StepResult]:
     """Run the steps whose output is known, in a separate folder without records."""
     kit.mkdir()
-    for name in (*FOLDERS, "analysis"):
-        (kit / name).symlink_to(ROOT / name)
+    for name in (*files.FOLDERS, "analysis"):
+        (kit / name).symlink_to(this_kit.ROOT / name)
     return [_run(step.command, step.prints, cwd=kit, capture_output=True) for step in contents.steps]
 
 

@@ -11,7 +11,6 @@ from analysis import TableError, documents, explain
 from analysis.commands import arguments, user_tables
 from analysis.documents import Document, about
 from analysis.explain import explanation_text, wall_time_runs
-from analysis.explain.explanation_text import ExplainedCurve
 from analysis.study import Study
 from common.terminal import show
 
@@ -19,7 +18,7 @@ from common.terminal import show
 class Explained(Document):
     """The explanations of the curves of a table or an experiment."""
 
-    curves: Annotated[Sequence[ExplainedCurve], about("those that could be split")]
+    curves: Annotated[Sequence[explanation_text.ExplainedCurve], about("those that could be split")]
     not_split: Annotated[Mapping[str, str], about("the name of each other curve, and why it could not be split")]
     notes: Annotated[Sequence[str], about("what was left out of the input")]
     read_as: Annotated[Sequence[str], about("how each column was read")]

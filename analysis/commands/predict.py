@@ -13,7 +13,6 @@ from analysis import TableError, documents
 from analysis.commands import arguments, user_tables
 from analysis.explain import FixedCosts, fixed_costs, wall_time_runs
 from analysis.predict import Curve, calibration, joined, next_points, predicted_targets, reading
-from analysis.predict.calibration import PublishedCurves
 from analysis.predict.predicted_targets import Answer, JobQuestion
 from analysis.study import Study
 from analysis.user_table.table_contract import UserTable
@@ -139,7 +138,7 @@ def _advice(options: argparse.Namespace, study: Study, prediction: Answer, kit_m
     return next_points.advice(curve, options.to, experiment or "", typed, fixed_s)
 
 
-def _draw(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:
+def _draw(options: argparse.Namespace, predictions: list[Answer], published: calibration.PublishedCurves) -> None:
     from analysis.figures import figure_files, prediction_figure
 
     if not any(target.supported for prediction in predictions for target in prediction.targets):

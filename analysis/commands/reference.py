@@ -8,7 +8,6 @@ from analysis.commands import arguments
 from analysis.commands.history import measured_sessions
 from analysis.compare import comparison_text, sessions, site_reference
 from analysis.compare.launch_values import Key, Values
-from analysis.compare.sessions import Session
 from analysis.thresholds import limit
 from common.terminal import show
 from record import run_files as files
@@ -55,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def merged_values(by_machine: list[list[Session]]) -> tuple[list[Session], dict[Key, Values]]:
+def merged_values(by_machine: list[list[sessions.Session]]) -> tuple[list[sessions.Session], dict[Key, Values]]:
     """Return the sessions on all machines, and the values of each point."""
     values: dict[Key, Values] = {}
     for own in by_machine:

@@ -13,7 +13,6 @@ from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.documents import Document, about
 from analysis.experiments import arms
-from analysis.experiments.arms import RankedContest
 from analysis.study import Study
 from common.terminal import show
 from record.run_files import write_file
@@ -25,7 +24,7 @@ SYSTEMS = ROOT / "conf/system"
 class Tuning(Document):
     """The contests of an experiment."""
 
-    contests: Annotated[Sequence[RankedContest], about("one for each model, machine and number of ranks")]
+    contests: Annotated[Sequence[arms.RankedContest], about("one for each model, machine and number of ranks")]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +72,7 @@ def _settings_path(name: str) -> Path:
     return path
 
 
-def _write_settings(contests: list[RankedContest], rows: pd.DataFrame, study: Study, path: Path) -> None:
+def _write_settings(contests: list[arms.RankedContest], rows: pd.DataFrame, study: Study, path: Path) -> None:
     if len({contest.winner for contest in contests}) > 1:
         raise TableError(f"--write {path.stem}: the models have different winners; choose one with --models (MODELS=)")
     try:

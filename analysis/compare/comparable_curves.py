@@ -11,7 +11,6 @@ from analysis import metrics, speedups
 from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, lookup, measured, row_dicts
 from analysis.curves import curves as table_curves
 from analysis.derived import half_unit
-from analysis.speedups import ScalingPoint
 from analysis.stats import Number, combined, exact, rounded
 from analysis.table import controls
 from record.recorded_config import BATCHES
@@ -106,7 +105,7 @@ class LocalCurve:
         """Return why one of these sizes is not valid as a scaling result; "" if all are valid."""
         return "; ".join(f"{size:g} {self.axis}: {why}" for size, why in self.invalid.items() if size in sizes)
 
-    def points(self, sizes: Iterable[float]) -> dict[float, ScalingPoint]:
+    def points(self, sizes: Iterable[float]) -> dict[float, speedups.ScalingPoint]:
         """Return the points at these sizes, by size: their speedups are over the smallest of them."""
         return {point.size: point for point in speedups.curve(self.only(sizes).runs, "size")}
 

@@ -39,11 +39,9 @@ from analysis import labels
 from analysis.diagnose.paired_windows import ArmKey, ArmTimes, CurveTimes, LaunchWindows, PairedWindows, curves
 from analysis.documents import Document, NumberField, about
 from analysis.stats import LEVEL, Number, exact, repeats
-from analysis.stats.repeats import singles
 from analysis.stats.verdict import is_above
 from common.terminal import text_table
 from record import intervals
-from record.intervals import Turn
 from record.schema import RunRecord
 
 # "slower_or_exchange": where neither an arm without allreduce nor the times of gradients separate them.
@@ -90,7 +88,7 @@ class Split:
     def _values(self, number: Callable[[PairedStep], float]) -> Values:
         """Return a number of each step, by launch; each repeat of launches is a separate launch."""
         values = [[number(step) for step in steps] for steps in self.launches]
-        return singles([value for launch in values for value in launch]) if self.single else values
+        return repeats.singles([value for launch in values for value in launch]) if self.single else values
 
     def _mean(self, number: Callable[[PairedStep], float]) -> Number:
         return repeats.arithmetic_mean(self._values(number))
@@ -120,7 +118,7 @@ class Split:
         if all(step.base_s == step.measured_s for steps in self.launches for step in steps):
             return exact(1.0)
         turns = {
-            Turn("", *step.repeat) if step.repeat else Turn(str(launch), 0, number): step
+            intervals.Turn("", *step.repeat) if step.repeat else intervals.Turn(str(launch), 0, number): step
             for launch, steps in enumerate(self.launches)
             for number, step in enumerate(steps)
         }
@@ -434,8 +432,8 @@ def jobs(local: pd.DataFrame) -> list[JobPhases]:
             series=", ".join(labels.distinctions(at, rows, "batch_per_rank")),
             nodes=int(str(nodes)),
             batch_per_rank=int(str(batch)),
-            job_s=repeats.arithmetic_mean(singles(runs["job_s"].tolist())),
-            parts_s={name: repeats.arithmetic_mean(singles(s.tolist())) for name, s in sums.items() if s.any()},
+            job_s=repeats.arithmetic_mean(repeats.singles(runs["job_s"].tolist())),
+            parts_s={name: repeats.arithmetic_mean(repeats.singles(s.tolist())) for name, s in sums.items() if s.any()},
         )
         result.append(job)
     return result

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from analysis import metrics, speedups
 from analysis.stats import Number, repeats
-from analysis.stats.repeats import Launches
 from analysis.table.hardware import COMPUTE, GPUS, LINK, PER_EPOCH, PROCESSORS
 from record import recorded_config
 from record.rounds import windows_by_turn
@@ -44,7 +43,7 @@ def point_energy(rows: pd.DataFrame) -> dict[str, Number]:
     return {quantity: repeats.typical(joules(rows, quantity)) for quantity in measured}
 
 
-def joules(rows: pd.DataFrame, quantity: str) -> Launches:
+def joules(rows: pd.DataFrame, quantity: str) -> repeats.Launches:
     """Return the joules of an image, or of an epoch, in each round or launch of a point, from its rows."""
     return speedups.by_record(rows[rows["quantity"].eq(quantity)], "value")
 

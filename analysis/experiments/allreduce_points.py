@@ -8,7 +8,6 @@ from analysis import labels, metrics
 from analysis.documents import Document, NumberField, about, filled
 from analysis.speedups import by_record
 from analysis.stats import Number, repeats, significant
-from analysis.stats.repeats import singles
 from common.terminal import text_table
 
 _POINT = ["operations", "cycle_time_ms", "ranks", "series"]
@@ -56,7 +55,7 @@ def hardware_rates(local: pd.DataFrame) -> dict[str, Number]:
     `tcp_ring_bytes_per_s` is the rate at which the slowest rank received while all ranks sent to their next one.
     """
     values = local[local["quantity"].isin(HARDWARE_RATES)].groupby("quantity")["value"]
-    rates = {str(quantity): repeats.arithmetic_mean(singles(group.tolist())) for quantity, group in values}
+    rates = {str(quantity): repeats.arithmetic_mean(repeats.singles(group.tolist())) for quantity, group in values}
     return {quantity: rates[quantity] for quantity in HARDWARE_RATES if quantity in rates}
 
 

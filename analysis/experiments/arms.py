@@ -17,7 +17,6 @@ import pandas as pd
 from analysis import labels, metrics, speedups
 from analysis.documents import Document, NumberField, about
 from analysis.stats import LEVEL, Number, repeats
-from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import Bounds, RatioVerdict, judge_at, ratio_verdict
 from analysis.table import controls
 from analysis.table.swept_axis import SCALING
@@ -212,7 +211,7 @@ def report(contest: RankedContest) -> str:
     table = text_table([_row(arm, base) for arm in contest.arms])
     note = (
         f"in brackets: intervals at {100 * level:.3g} % each, 95 % for all of them together; "
-        f"of fewer than {MIN_VALUES} launches none"
+        f"of fewer than {repeats.MIN_VALUES} launches none"
     )
     return "\n".join([title, "", table, "", paragraph(_conclusion(contest, base)), paragraph(note)])
 
@@ -237,7 +236,7 @@ def _conclusion(contest: RankedContest, base: str) -> str:
         none = f"No arm is significantly faster than {base}"
         undecided = [arm for arm in contest.arms if arm.verdict == "not decidable" and not arm.ratio.has_interval]
         if unsure := ", ".join(arm.arm for arm in undecided):
-            return f"{none}; too few launches of {unsure}: REPEATS={MIN_VALUES} makes enough."
+            return f"{none}; too few launches of {unsure}: REPEATS={repeats.MIN_VALUES} makes enough."
         open_arms = [arm for arm in contest.arms if arm.verdict == "not decidable"]
         if not open_arms:
             return f"{none}: all others are significantly slower."

@@ -11,10 +11,7 @@ from msgspec import UNSET, UnsetType
 from analysis import labels, speedups
 from analysis.documents import Document, NumberField, about
 from analysis.experiments import BOUNDS, ENERGY_LABELS, allreduce_points, arms, final_values, point_bounds, point_energy
-from analysis.experiments.allreduce_points import AllreducePoint
-from analysis.speedups import ScalingPoint
 from analysis.stats import Number, repeats, significant, unknown
-from analysis.stats.repeats import singles
 from analysis.table import controls
 from analysis.table.hardware import GPUS, PER_EPOCH, PROCESSORS
 from analysis.table.swept_axis import LINK, SCALING
@@ -139,7 +136,7 @@ def _without_own_controls(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[~(control & runs["ranks"].eq(1) & itself)]
 
 
-def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, list[ScalingPoint]]:
+def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, list[speedups.ScalingPoint]]:
     """Return speedup and efficiency of one series over its ranks, by each rate; none if ranks do not vary."""
     runs = rates["throughput"]
     base = speedups.base_of(runs, among)
@@ -151,7 +148,7 @@ def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, li
     return {by: curve for by, curve in curves.items() if by == "throughput" or len(curve) > 1}
 
 
-def _speedups(at: pd.DataFrame, curves: dict[str, list[ScalingPoint]]) -> Iterator[tuple[str, Number]]:
+def _speedups(at: pd.DataFrame, curves: dict[str, list[speedups.ScalingPoint]]) -> Iterator[tuple[str, Number]]:
     """Yield speedup and efficiency of a point, by each rate that has them."""
     size = float(at["ranks"].iloc[0])
     for by, curve in curves.items():
@@ -172,10 +169,10 @@ def _final_numbers(at: pd.DataFrame, finals: Mapping[str, pd.Series]) -> Iterato
     for quantity, values in finals.items():
         final = at["record"].map(values).dropna()
         if len(final):
-            yield quantity, repeats.arithmetic_mean(singles(final.tolist()))
+            yield quantity, repeats.arithmetic_mean(repeats.singles(final.tolist()))
 
 
-def answer(local: pd.DataFrame) -> list[SummaryPoint] | list[AllreducePoint]:
+def answer(local: pd.DataFrame) -> list[SummaryPoint] | list[allreduce_points.AllreducePoint]:
     """Return the points of one experiment."""
     if local["quantity"].eq("allreduce_s").any():
         return allreduce_points.answer(local)

@@ -29,14 +29,12 @@ from analysis.finding import SEVERITIES, Finding
 from analysis.judged_claims import VERDICTS, JudgedClaim
 from analysis.proposal.document import Section
 from analysis.proposal.facts import BLANK
-from analysis.reports import TITLES
 from analysis.study import Study
 from analysis.table import tidy_columns
 from common.grouping import gathered
 from common.terminal import counted
 from record import reproduction
 from record.progress import duration
-from record.reproduction import Reproduction
 
 MAX_RUNS = 200  # of one experiment that the page lists one by one
 
@@ -216,7 +214,7 @@ def _report(number: str, analysed: Analysed, page_figures: Sequence[PageFigure])
     figures = [figure for figure in page_figures if figure.entry.report == number]
     return {
         "number": number,
-        "title": TITLES[number][0].upper() + TITLES[number][1:],
+        "title": reports.TITLES[number][0].upper() + reports.TITLES[number][1:],
         "source": sources()[number],
         "figures": [figure for figure in figures if figure.image],
         "lost": [{"figure": f.entry.id, "would show, and what is known": f.caption} for f in figures if not f.image],
@@ -293,7 +291,7 @@ class ReportScope:
 
     report: str
     experiments: frozenset[str]
-    reproduced: Reproduction | None
+    reproduced: reproduction.Reproduction | None
 
     def narrowed(self, study: Study) -> Study:
         """Return the study with the local records of its experiments alone."""

@@ -17,7 +17,6 @@ from analysis.experiments import summary_points
 from analysis.experiments.summary_points import SummarizedPoint
 from analysis.predict import predicted_targets, reading
 from analysis.predict.calibration import PublishedCurves, published_curves
-from analysis.predict.predicted_targets import JobQuestion
 from analysis.proposal import facts
 from analysis.proposal.facts import BLANK, Node
 from analysis.stats import Number, exact, from_ends, unknown
@@ -264,7 +263,7 @@ def _predicted(
     nodes = [n for n in (plan.to or (2 * largest.nodes, 4 * largest.nodes)) if n > largest.nodes]
     if not nodes:
         return [], []
-    question = JobQuestion(tuple(n * per_node for n in nodes))
+    question = predicted_targets.JobQuestion(tuple(n * per_node for n in nodes))
     answer = predicted_targets.answer(curve, question, learned.learned_for(curve))
     predicted = [
         ProposedSize(

@@ -19,7 +19,6 @@ from common.terminal import counted
 from record import clock, record_summary, recorded_config, rounds
 from record import schema as records
 from record.disturbance import run_selection
-from record.recorded_config import PROGRAM
 from record.schema import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
 
 _EPOCH_QUANTITIES = (
@@ -287,7 +286,7 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
         "record": path,
         "server_cores": sum(len(server.cores) for server in run.servers),
         "measure": config["measure"]["name"],
-        "backend": PROGRAM if config.get("program") else config["distribution"]["backend"],
+        "backend": recorded_config.PROGRAM if config.get("program") else config["distribution"]["backend"],
         "allreduce": config["distribution"]["allreduce"],
         "operations": _operations(run),
         "cycle_time_ms": config["distribution"].get("cycle_time_ms"),

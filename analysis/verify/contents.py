@@ -11,12 +11,11 @@ import msgspec
 
 from common import bounded_files as bounded
 from record import schema as record
-from record.schema import RECORD_NAME
 
 
 def as_written(name: str, content: bytes) -> bytes:
     """Return the content of a record, of run.json or of a rank's file as the kit writes it. Raises ValueError."""
-    if name == RECORD_NAME:
+    if name == record.RECORD_NAME:
         return record.as_written(bounded.check_json(content))
     if name.endswith(".jsonl"):
         return b"".join(_line(line) for line in content.decode("utf-8-sig").encode().splitlines())

@@ -11,7 +11,6 @@ from analysis.finding import Finding, local_finding
 from analysis.verify.contents import with_digest
 from analysis.verify.point import ASSIGNMENT, DAMAGED, PointFolder
 from record import migrations, parts, protocol, recorded_config, this_kit, ticks
-from record.parts import JobEnd, RankPart, assemble
 from record.schema import RECORD_NAME, SCHEMA_VERSION, PlanPosition, RecordError, RunRecord
 
 CHANGED = "record_changed"
@@ -84,12 +83,12 @@ def _remade(run: RunRecord, contents: Mapping[str, bytes]) -> RunRecord:
     ranks.sort(key=lambda part: part.rank)
     values = {"config": recorded_config.recorded(assignment.config)}
     config = migrations.migrate(values, run.schema_version)["config"]
-    end = JobEnd(started_at=_started_at(run, ranks), **{name: getattr(run, name) for name in _END})
+    end = parts.JobEnd(started_at=_started_at(run, ranks), **{name: getattr(run, name) for name in _END})
     if not (run.failure or all(part.finished for part in ranks)):
         raise ValueError("a rank did not finish")
     identity = parts.identity(assignment, config)
     identity["order"] = msgspec.convert(identity.get("order"), PlanPosition | None)
-    remade = assemble(ranks, identity, end)
+    remade = parts.assemble(ranks, identity, end)
     for rank in remade.ranks:
         for holder in (rank, *rank.windows, *rank.exchanges):
             for name, per_s in ticks.PER_S.items():
@@ -98,7 +97,7 @@ def _remade(run: RunRecord, contents: Mapping[str, bytes]) -> RunRecord:
     return replace(remade, sha256=run.sha256, schema_version=run.schema_version, kit_version=run.kit_version)
 
 
-def _started_at(run: RunRecord, ranks: Iterable[RankPart]) -> float:
+def _started_at(run: RunRecord, ranks: Iterable[parts.RankPart]) -> float:
     """Return when the job began, in s since the epoch: as its record says, unless a rank of a complete one differs.
 
     A rank counts the phase `start` from the launcher's time, so that the clocks of hosts do not matter.

@@ -20,7 +20,6 @@ from train.config.distribution_config import DistributionConfig as Settings
 from train.config.run_config import RunConfig
 from train.rank import placement
 from train.transport import rendezvous
-from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,7 +173,7 @@ def exchange_flat(
     return [tf.reshape(part, variable.shape) for part, variable in zip(parts, variables, strict=True)]
 
 
-def prepare(config: RunConfig, folder: Path, secret: Secret | None) -> None:
+def prepare(config: RunConfig, folder: Path, secret: rendezvous.Secret | None) -> None:
     """Set the environment variables that Horovod and TensorFlow read. The ranks of a strategy connect here.
 
     folder: one that all hosts see, in which ranks that srun started find each other.
@@ -206,7 +205,7 @@ def _set_up_horovod(settings: Settings, folder: Path) -> None:
     _set({name: None if settings.autotune or value is None else str(value) for name, value in tuned.items()})
     if settings.autotune:
         _set({"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": str(folder / "autotune.csv"), **_AUTOTUNE})
-    os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", str(IMPORT_WITHIN_S))  # Horovod's own is 30 s
+    os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", str(rendezvous.IMPORT_WITHIN_S))  # Horovod's own is 30 s
     # A user's own timeline is switched off: timed steps have none.
     timeline = str(protocol.horovod_timeline_path(folder)) if settings.timeline else None
     _set({"HOROVOD_TIMELINE": timeline, "HOROVOD_TIMELINE_MARK_CYCLES": None})

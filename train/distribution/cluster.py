@@ -25,7 +25,6 @@ from train.config.checks import ConfigError
 from train.config.distribution_config import DistributionConfig as Settings
 from train.rank import placement
 from train.transport import PeerLost, RankUnresponsive, connections
-from train.transport.connections import Address
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret, write_file
 from train.transport.tcp_group import OnWait, TcpGroup, connect_to_first, time_limit
 
@@ -54,9 +53,9 @@ class Peer:
         """Return the worker, unless the rank only holds a server."""
         return next(iter(self.ports))
 
-    def address_of(self, task: str) -> Address:
+    def address_of(self, task: str) -> connections.Address:
         """Return the address of one of its tasks."""
-        return Address(self.address, self.ports[task])
+        return connections.Address(self.address, self.ports[task])
 
     def endpoint(self, task: str) -> str:
         """Return the address of one of its tasks as TensorFlow takes it, "address:port"."""
@@ -106,7 +105,7 @@ def _silent_tasks(peers: Sequence[Peer], ranks: Collection[int], serving: bool) 
     serving: the gRPC server there has to send its first message. The kernel alone would accept a connection.
     """
 
-    def answers(address: Address) -> bool:
+    def answers(address: connections.Address) -> bool:
         try:
             with connections.open_connection(address) as connection:
                 return not serving or bool(connection.recv(1))

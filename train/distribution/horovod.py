@@ -20,7 +20,6 @@ from train.config.checks import ConfigError
 from train.config.distribution_config import DistributionConfig as Settings
 from train.distribution import Distribution, Single, exchange_flat
 from train.transport import PeerLost, connections, rendezvous
-from train.transport.connections import Address
 
 _COMPRESSIONS = {"none": hvd.Compression.none, "fp16": hvd.Compression.fp16}
 _OPERATIONS = {"average": hvd.Average, "adasum": hvd.Adasum}
@@ -218,7 +217,7 @@ class RejoiningHorovod(Horovod):
         self._server: subprocess.Popen[str] | None  # serves while this process holds its standard input open
         host = connections.bind_host([])
         self._server, port = rendezvous.start_server(self.size, host) if self.rank == 0 else (None, 0)
-        address = self.gather(Address(host, port), Address)[0]
+        address = self.gather(connections.Address(host, port), connections.Address)[0]
         os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = address.host
         os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(address.port)
         # Horovod 0.28.1 keeps its cycle time when it joins ranks again; it must not be given a second time.

@@ -27,7 +27,6 @@ from record.progress import duration
 from record.reproduction import ExperimentOutcome, Reproduction, Status
 from train.config import compose
 from train.config.checks import ConfigError, reported
-from train.config.compose import load
 from train.config.results import check_results
 from train.config.run_config import Reproduced
 from train.launch import execute
@@ -119,10 +118,10 @@ def mistake(planned: Sequence[Planned], overrides: Sequence[str]) -> str:
         return ""
     try:
         experiment = compose.read_experiment(overrides)
-        load(experiment.unswept)
+        compose.load(experiment.unswept)
         for key, item in experiment.by_key.items():
             for choice in experiment.choices(key) if item.is_sweep_override() else ():
-                load([*experiment.unswept, choice])
+                compose.load([*experiment.unswept, choice])
     except ConfigError as error:
         return str(error)
     return ""

@@ -20,7 +20,6 @@ from record import run_files as files
 from record import schema as record
 from train.config.checks import ConfigError
 from train.launch import batch
-from train.launch.batch import Submission
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import RUNNING, BatchLauncher, QueuedJob
 from train.launch.screen import Terminal
@@ -52,9 +51,9 @@ def homes(results: Path) -> list[Path]:
     return sorted({path.parent for path in results.glob("*/*/*/r*") if files.is_run(path.name) and path.is_dir()})
 
 
-def find_jobs(results: Path) -> tuple[list[Submission], dict[str, QueuedJob]]:
+def find_jobs(results: Path) -> tuple[list[batch.Submission], dict[str, QueuedJob]]:
     """Return the submitted jobs of these results, and those still in a queue, by their ids."""
-    submitted_jobs: list[Submission] = []
+    submitted_jobs: list[batch.Submission] = []
     queue: dict[str, QueuedJob] = {}
     for launcher in LAUNCHERS.values():
         if isinstance(launcher, BatchLauncher) and (jobs := batch.read_submissions(results, launcher.name)):
@@ -67,7 +66,7 @@ def find_jobs(results: Path) -> tuple[list[Submission], dict[str, QueuedJob]]:
 
 
 def state_counts(
-    results: Path, submitted: Sequence[Submission], queue: Mapping[str, QueuedJob]
+    results: Path, submitted: Sequence[batch.Submission], queue: Mapping[str, QueuedJob]
 ) -> dict[Path, Counter[str]]:
     """Return how many runs of each point are in each state. submitted, queue: from `find_jobs`.
 

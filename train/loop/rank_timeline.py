@@ -24,7 +24,6 @@ from record.schema import RankTimeline, StepAt, StepPhase
 from train.loop.timed_steps import Steps
 from train.task import Context
 from train.transport import connections
-from train.transport.connections import Accepted, Channel
 from train.transport.tcp_group import AllRanks, listeners
 
 Operation = tuple[str, str, float, float]  # thread, name, begin since that of the steps and duration, in microseconds
@@ -133,7 +132,7 @@ def measure_clock_offset(ranks: AllRanks, key: Callable[[], bytes]) -> tuple[Clo
     return offset, problems
 
 
-def _answer(accepted: Accepted) -> None:
+def _answer(accepted: connections.Accepted) -> None:
     """Send these ranks the time as often as they ask, one rank after the other. Raises OSError."""
     for _, channel in accepted:
         with channel.socket:
@@ -142,7 +141,7 @@ def _answer(accepted: Accepted) -> None:
                 channel.send(_TIME.pack(time.time()))
 
 
-def _ask(channel: Channel) -> ClockOffset:
+def _ask(channel: connections.Channel) -> ClockOffset:
     """Return how far the clock of the other end is ahead of this one. Raises OSError."""
     offsets = []
     with channel.socket:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from record import protocol
-from record.protocol import LinkRate
 
 _POLL_S = 0.01
 
@@ -35,7 +34,7 @@ class QuotaGate:
         last = protocol.read_link_rate(protocol.link_wanted_path(self.folder))
         if last.number and last.mbit_per_s == mbit_per_s:
             return
-        request = LinkRate(last.number + 1, mbit_per_s)
+        request = protocol.LinkRate(last.number + 1, mbit_per_s)
         protocol.write_link_rate(protocol.link_wanted_path(self.folder), request)
         while protocol.read_link_rate(protocol.link_set_path(self.folder)) != request:
             time.sleep(_POLL_S)

@@ -15,7 +15,6 @@ from record.schema import Host
 from train.config.checks import ConfigError, listed
 from train.config.run_config import RunConfig
 from train.rank import host as machine
-from train.rank.host import hosts_by_text
 
 Gather = Callable[[Any, Any], list[Any]]  # a value of this rank, its type -> those of all ranks, in the order of ranks
 
@@ -66,7 +65,7 @@ def misplaced(present: Sequence[Present], config: RunConfig, hosts: int) -> list
     """
     by_host = grouped(present, lambda answer: answer.host.host)
     on_hosts = ((host, text) for host, ranks in by_host.items() for text in _shared_on(ranks, alone=hosts > 1))
-    shared = hosts_by_text(on_hosts)
+    shared = machine.hosts_by_text(on_hosts)
     return [
         *_wrong_hosts(by_host, config, hosts),
         *(f"{names}: {text}" for text, names in shared.items()),
@@ -175,7 +174,7 @@ def other_conf(present: Sequence[Present]) -> list[str]:
     return [
         f"{hosts}: other files than the launcher: {names}. This run has the launcher's values; a command that starts "
         "there would take its own. Copy conf/ to all hosts"
-        for names, hosts in hosts_by_text(sorted(texts)).items()
+        for names, hosts in machine.hosts_by_text(sorted(texts)).items()
     ]
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from common.printable import printable_output
 from common.terminal import show
 from train.tracking import mirror
-from train.tracking.mirror import UploadError, upload_runs
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -29,8 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.results.is_dir():
         parser.error(f"{options.results}: no such folder; give the results folder of a measurement")
     try:
-        show(f"W&B runs uploaded: {upload_runs(options.results)}")
-    except UploadError as error:
+        show(f"W&B runs uploaded: {mirror.upload_runs(options.results)}")
+    except mirror.UploadError as error:
         show(f"error: {error}", file=sys.stderr)
         sys.exit(1)
 

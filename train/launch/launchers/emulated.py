@@ -10,7 +10,6 @@ from omegaconf import DictConfig
 
 from common import affinity
 from record import protocol
-from record.protocol import LinkRate
 from record.recorded_config import ASYNCHRONOUS, TOWERS
 from record.schema import NodeQuota
 from train.config.checks import ConfigError, LeftOut, Rule, check
@@ -78,7 +77,7 @@ class QuotaEnforcer:
         self._groups.remove()
 
 
-def _next_rate(folder: Path) -> LinkRate | None:
+def _next_rate(folder: Path) -> protocol.LinkRate | None:
     """Return the rate that the links need next; None if they have it."""
     rate = protocol.read_link_rate(protocol.link_wanted_path(folder))
     return rate if rate != protocol.read_link_rate(protocol.link_set_path(folder)) else None

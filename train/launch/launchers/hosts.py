@@ -32,7 +32,6 @@ from train.config.checks import ConfigError
 from train.launch.start.start_commands import ssh_command
 from train.rank import environment, gpus
 from train.rank import host as machine
-from train.rank.host import folded, hosts_by_text
 
 _TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
 _MARK, _MOST_BYTES = "kit-host ", 1 << 20  # before the answer of a host; its shell may print anything else
@@ -131,7 +130,7 @@ def _lines(problems: Sequence[Problem]) -> list[str]:
     count = Counter(text for _, text in problems)
     return [
         f"launcher.hosts: {hosts}: {text.replace(_NAME, hosts) if count[text] == 1 else text}"
-        for text, hosts in hosts_by_text(problems).items()
+        for text, hosts in machine.hosts_by_text(problems).items()
     ]
 
 
@@ -191,7 +190,7 @@ def _same_hosts(hosts: Sequence[SshHost]) -> list[str]:
     """Return a line for each host that launcher.hosts has under several names: it would be several nodes."""
     names = gathered((host.hostname, host.name) for host in hosts)
     return [
-        f"launcher.hosts: {folded(aliases)} are the same host, {hostname}"
+        f"launcher.hosts: {machine.folded(aliases)} are the same host, {hostname}"
         for hostname, aliases in names.items()
         if len(set(aliases)) > 1
     ]

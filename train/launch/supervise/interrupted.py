@@ -12,7 +12,6 @@ import psutil
 from common import bounded_files as bounded
 from record import ledger, parts, protocol
 from record import run_files as files
-from record.parts import JobEnd
 from record.schema import RECORD_NAME, Failure
 from train.config.checks import ConfigError
 from train.config.identity import rebuild
@@ -55,7 +54,7 @@ def _record(folder: Path) -> str:
         config, ranks = rebuild(assignment.config), [*by_file.values()]
         line, started_at = _beginning(folder, assignment)
         times = [path.stat().st_mtime for path in by_file]
-        end = JobEnd(
+        end = parts.JobEnd(
             started_at=started_at,
             job_s=max(0.0, max(times, default=started_at) - started_at),
             cores_shared=cores_shared(config, assignment.hosts_apart, ranks),

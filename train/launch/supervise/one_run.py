@@ -20,8 +20,6 @@ from msgspec import structs
 from common import affinity
 from record import ledger, parts, protocol
 from record import run_files as files
-from record.parts import JobEnd, assemble
-from record.run_files import digest, write_file
 from record.schema import RECORD_NAME, RunRecord, dumps
 from train.config.checks import ConfigError, listed
 from train.config.identity import config_hash, learning_rate, resolved, values
@@ -198,7 +196,7 @@ def save(
     assignment: protocol.Assignment,
     config: RunConfig,
     by_file: Mapping[Path, parts.RankPart],
-    end: JobEnd,
+    end: parts.JobEnd,
 ) -> RunRecord:
     """Write the record of the run in this folder, and note its end; return it. Raises OSError.
 
@@ -207,12 +205,12 @@ def save(
     Secret(protocol.secret_folder(folder)).remove()
     end = replace(
         end,
-        attachments={path.name: digest(path) for path in protocol.timeline_paths(folder)},
-        sources={path.name: digest(path) for path in (protocol.assignment_path(folder), *by_file)},
+        attachments={path.name: files.digest(path) for path in protocol.timeline_paths(folder)},
+        sources={path.name: files.digest(path) for path in (protocol.assignment_path(folder), *by_file)},
         ended_at=ledger.now(),
     )
-    record = assemble([*by_file.values()], parts.identity(assignment, resolved(config)), end)
-    write_file(folder / RECORD_NAME, dumps(record))
+    record = parts.assemble([*by_file.values()], parts.identity(assignment, resolved(config)), end)
+    files.write_file(folder / RECORD_NAME, dumps(record))
     ledger.end(folder, record)
     presence.note_end(folder)
     return record
@@ -264,7 +262,7 @@ def measure(
         with interrupts_deferred() as signals:
             by_file = parts.read_parts(folder)
             ranks = [*by_file.values()]
-            end = JobEnd(
+            end = parts.JobEnd(
                 started_at=outcome.started_at,
                 job_s=outcome.job_s,
                 cores_shared=cores_shared(config, launcher.hosts_apart, ranks),

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from record import clock, ledger, parts, protocol
 from record import run_files as files
-from record.parts import JobEnd, PartWriter
 from record.schema import RECORD_NAME, PrintedRate, RecordError, RunRecord, load
 from train.config import printed
 from train.config.checks import ConfigError
@@ -46,12 +45,12 @@ def _read_again(run: Run) -> bool:
     for path in (log, *protocol.part_paths(folder)):
         shutil.copyfile(path, made / path.name)
     for path, (rank, _, _) in protocol.part_processes(made).items():
-        PartWriter(path, failure=None, finished=True, **({} if rank else {"printed": rate}))
+        parts.PartWriter(path, failure=None, finished=True, **({} if rank else {"printed": rate}))
     assignment = protocol.read_assignment(folder)
     identity = assignment.identity | {"generation": generation, **commands(run.point)}
     assignment = replace(assignment, config=values(run.point.config), identity=identity)
     protocol.write_assignment(made, assignment)
-    end = JobEnd(
+    end = parts.JobEnd(
         started_at=datetime.fromisoformat(earlier.started_at).timestamp(),
         job_s=earlier.job_s,
         cores_shared=earlier.cores_shared,
