@@ -35,6 +35,8 @@ _FINAL = {
 _ENERGY = {PROCESSORS: "joules\nan image", GPUS: "joules of GPUs\nan image"}
 _ENERGY |= {PER_EPOCH[name]: header.replace("image", "epoch") for name, header in _ENERGY.items()}
 _OVER_BASE = "ratio_to_base"
+# The columns that a speedup by time needs: a table of a few columns is searched in a third of the time.
+_TIME_COLUMNS = ["record", "series", "ranks", "seed", "repeat", "round", "quantity", "value"]
 _OF_RUN = ("experiment", "model", "nodes", "ranks", "ranks_per_node", "threads_per_rank", "batch_per_rank",
             "global_batch", "arm", "axis", "axis_value")  # fmt: skip
 
@@ -108,7 +110,8 @@ class SummarizedPoint:
 
 def points(local: pd.DataFrame) -> list[SummarizedPoint]:
     """Return the points of one experiment, by model and series."""
-    rates = {by: speedups.rates(local, by) for by in speedups.BY}
+    times = local[_TIME_COLUMNS]
+    rates = {by: speedups.rates(local if by == "throughput" else times, by) for by in speedups.BY}
     among, result = _without_own_controls(rates["throughput"]), []
     hardware = local[local["quantity"].isin((*BOUNDS, *ENERGY_LABELS))]
     finals = {quantity: final_values(local, quantity) for quantity in _FINAL if quantity in local["quantity"].array}
@@ -132,6 +135,8 @@ def _without_own_controls(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs without controls of themselves: a rank alone exchanges nothing, in the same rounds."""
     same = ["record", "round", "ranks", "batch_per_rank"]
     control = runs["kind"].eq("control") & runs["round"].notna()
+    if not control.any():
+        return runs
     itself = pd.MultiIndex.from_frame(runs[same]).isin(pd.MultiIndex.from_frame(runs.loc[~control, same]))
     return runs[~(control & runs["ranks"].eq(1) & itself)]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis import PUBLISHED, TableError
-from analysis.predict import Obstacle, joined, reading
+from analysis.predict import Obstacle, calibration, joined, reading
 from analysis.study import Study
 from analysis.user_table import table_contract
 from tests.helpers.run_records import Arm, make_record, make_rounds, save, with_roofline
@@ -27,7 +27,7 @@ def test_how_gradients_are_exchanged_is_known_where_it_is_stated(tmp_path):
     (unstated,), (allreduce,), (server,) = (reading.file(user, exchange) for exchange in (None, "allreduce", "server"))
     assert (unstated.may_saturate, allreduce.may_saturate) == (True, False)
     assert [bool(curve.obstacles) for curve in (unstated, allreduce, server)] == [False, False, True]
-    assert not any(curve.may_saturate for curve in reading.published(Study().published))
+    assert not any(curve.may_saturate for curve in calibration.published_curves(Study().published).curves)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_page_counts_instead_of_its_copy_and_updates_distinguish_curves():
 
 
 def test_the_published_curves_that_cross_nodes():
-    curves = reading.published(Study().published)
+    curves = calibration.published_curves(Study().published).curves
     assert len(reading.file(table_contract.read_table(PUBLISHED / "000_hacksa.csv"))) == 3  # a tidy table
     assert len(curves) == 57
     across = [curve for curve in curves if curve.name.endswith("distributed_replicated")]
