@@ -6,8 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.diagnose.paired_windows import ArmKey, LaunchWindows, PairedWindows
-from analysis.diagnose.split import largest_loss, slowest_rank, splits
-from tests.helpers.diagnosis_curves import CONTROL, ONE_NODE, TWO_NODES, arm, arm_times, curve, noisy, paired_windows
+from analysis.diagnose.split import jobs, largest_loss, slowest_rank, splits
+from tests.helpers.diagnosis_curves import (
+    CONTROL,
+    ONE_NODE,
+    TWO_NODES,
+    arm,
+    arm_times,
+    curve,
+    noisy,
+    paired_windows,
+    without_gradient_times,
+)
+from tests.helpers.run_records import NO_ALLREDUCE
 
 
 def mean_parts(*turns, launches=1):
@@ -57,8 +68,14 @@ ARMS = {
 @pytest.mark.parametrize(("arms", "parts"), ARMS.values(), ids=ARMS)
 def test_the_parts_of_a_step_worked_by_hand(arms, parts):
     assert mean_parts(PairedWindows(arms)) == pytest.approx({"alone": 1.0, "rest": 0.0} | parts)
-    [*_, largest] = splits(curve([PairedWindows(arms)]))
+    [first, *_, largest] = splits(curve([PairedWindows(arms)]))
+    assert first.efficiency.value == 1
     assert largest.efficiency.value == pytest.approx(1.0 / arms[largest.point].measured_s)
+
+
+def test_a_part_that_one_round_does_not_have_is_not_known():
+    [*_, largest] = splits(curve([paired_windows(), *without_gradient_times([paired_windows()])]))
+    assert largest.parts == ["alone", "slower", "exchange", "rest"]
 
 
 def test_a_part_that_is_longer_than_the_step_is_no_loss_to_rely_on():
@@ -154,6 +171,17 @@ def test_one_of_four_ranks_is_compared_with_the_mean_of_the_three_others():
     result = slowest_rank(replace(curve(rounds), launches=launches), four)
     assert result.host == "n3"
     assert result.behind_s.value == pytest.approx(1.2 - np.mean([0.5, 0.6, 0.7]))
+
+
+def test_a_job_has_its_phases_in_groups(results):
+    results.add(nodes=2)
+    results.add(nodes=2, **NO_ALLREDUCE)
+    [job] = jobs(results.table())
+    assert (job.model, job.nodes, job.batch_per_rank) == ("resnet50", 2, 8)
+    # 0.5 + 3 + 0.5 + 0.1 + 2 + 0.4 + 6 s until the end of the first step, then six steps of 0.5 s
+    parts_s = {name: number.value for name, number in job.parts_s.items()}
+    assert parts_s == pytest.approx({"start-up": 12.5, "steps": 3.0, "exit": 0.5})
+    assert job.job_s.value == pytest.approx(16.0)
 
 
 @pytest.mark.slow
