@@ -203,20 +203,15 @@ def test_a_program_of_the_documentation_is_recorded_with_the_rate_that_it_prints
     (tmp_path / file).write_text(text)
     variables = ["NODES=2", f"PROGRAM={tmp_path / 'mine.yaml'}", f"RESULTS={tmp_path / 'results'}", f"ARGS={ONCE}"]
     status, output = launch(variables)
-    paths = {len(load(path).ranks): path for path in (tmp_path / "results").rglob("record.json")}
-    rates, times = [], []
-    for ranks in (1, 2):
-        record = load(paths[ranks])
+    # It is so short that its running times may not confirm the number: tests/record/test_clock.py.
+    assert status == (2 if "the number that was read is not confirmed" in output else 0), output
+    paths = [*(tmp_path / "results").rglob("record.json")]
+    for path in paths:
+        record = load(path)
         assert record.config["program"]["name"] == name
-        [rate] = re.findall(printed, paths[ranks].with_name("rank-0.log").read_text(), re.M)
+        [rate] = re.findall(printed, path.with_name("rank-0.log").read_text(), re.M)
         assert record.printed.value == float(rate)
-        rates.append(record.printed.value)
-        times.append(record.program.cores.wall_s)
-    # So short that the running times may not confirm its number: of one problem, more than twofold, or opposite.
-    by_number, by_clock = rates[1] / rates[0], times[0] / times[1]
-    opposite = min(by_number, by_clock) <= 1 / 1.1 and max(by_number, by_clock) >= 1.1
-    doubted = opposite or not 0.5 <= by_number / by_clock <= 2
-    assert (status, "the number that was read is not confirmed" in output) == (2 if doubted else 0, doubted), output
+    assert sorted(len(load(path).ranks) for path in paths) == [1, 2]
 
 
 def test_where_no_rate_is_found_the_output_is_shown_and_the_number_that_changes_with_the_running_times(tmp_path):
