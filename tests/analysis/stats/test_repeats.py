@@ -64,9 +64,16 @@ def test_from_three_launches_on_a_mean_covers_launches_and_is_never_narrower_tha
     assert (two.value, two.has_interval) == (1.75, False)
 
 
-@pytest.mark.parametrize(("n", "has_interval"), [(23, False), (24, True)])
-def test_rounds_of_one_launch_have_an_interval_once_a_rare_disturbance_is_among_them(n, has_interval):
-    assert repeats.arithmetic_mean([[1.0, 2.0] * 11 + [1.5] * (n - 22)]).has_interval == has_interval
+@pytest.mark.parametrize(
+    ("rounds", "has_interval"),
+    [((23,), False), ((24,), True), ((12, 11), False), ((12, 12), True), ((4, 4, 3), False), ((4, 4, 4), True)],
+)
+def test_rounds_have_an_interval_once_a_rare_disturbance_is_among_them(rounds, has_interval):
+    assert repeats.arithmetic_mean([([1.0, 2.0] * 12)[:n] for n in rounds]).has_interval == has_interval
+
+
+def test_equal_rounds_have_their_value_as_interval():
+    assert repeats.arithmetic_mean([[0.0] * 24]).interval == (0.0, 0.0)
 
 
 def test_a_mean_of_no_or_impossible_values_is_refused():

@@ -78,7 +78,7 @@ def test_an_exponential_is_taken_end_by_end_and_positive_at_every_level():
     number = between(0.0, -1.0, 1.0).through(math.exp)
     assert (number.low, number.value, number.high) == pytest.approx((1 / math.e, 1, math.e))
     number = exponential(student(0.0, 1.0, 1, 2))
-    assert 0 < number.ends(0.999)[0] < number.low < 1 < number.high < number.ends(0.999)[1] < math.inf
+    assert 0 < number.ends(0.999)[0] < number.low < 1 < number.high < number.ends(0.9999)[1] < math.inf
 
 
 def test_a_formula_of_rounded_numbers_is_between_the_ends():

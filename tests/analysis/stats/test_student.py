@@ -21,8 +21,9 @@ def test_no_or_impossible_values_are_refused():
     for values in ([], [1.0, math.nan], [math.inf]):
         with pytest.raises(ValueError, match="finite"):
             student.mean(values)
-    with pytest.raises(ValueError, match="positive"):
-        student.ratio(exact(1.0), exact(0.0))
+    for pair in ((1.0, 0.0), (0.0, 1.0)):
+        with pytest.raises(ValueError, match="positive"):
+            student.ratio(*map(exact, pair))
     with pytest.raises(ValueError, match="two values of x"):
         student.trend([[(1, 2.0), (1, 3.0)]])
 
@@ -34,6 +35,7 @@ def test_errors_of_a_ratio_add_in_quadrature():
     assert result.degrees == pytest.approx(2500 / 337)
     for other in (unknown(100.0), exact(100.0)):  # without a standard error
         assert not student.ratio(student.student(200.0, 6.0, 4, 5), other).has_interval
+    assert student.ratio(student.student(0.5, 0.0, 4, 5), student.student(0.25, 0.0, 4, 5)).interval == (2.0, 2.0)
 
 
 def test_the_ratio_of_geometric_means_and_welchs_interval_worked_by_hand():
@@ -42,7 +44,7 @@ def test_the_ratio_of_geometric_means_and_welchs_interval_worked_by_hand():
     result = student.ratio_of_geometric_means(a, b)
     apart = math.exp(student_quantile(0.95, 25 / 17) * 0.05**0.5)
     assert (result.value, result.low, result.high) == pytest.approx((2, 2 / apart, 2 * apart))
-    ratio = student.ratio_of_geometric_means(a, b, value=3.0)
+    ratio = student.ratio_of_geometric_means(a, b, [[5.0]], value=3.0)  # which shows no scatter
     assert (ratio.value, ratio.low) == pytest.approx((3, 3 / apart))
 
 
@@ -68,6 +70,8 @@ def test_squares_are_pooled_over_their_degrees_worked_by_hand():
     # (0.02 + 0.04) / (1 + 2) = 0.02; 0.01 for a mean of two
     assert pooled([(0.02, 1), (0.04, 2)], 2, "a") == Noise(pytest.approx(0.1), 3, "a")
     assert pooled([]) is None
+    # About the line 0.5 + x: 0.5, -1, 0.5, and one degree of three points.
+    assert student.square_about_line(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.5, 3.0])) == (pytest.approx(1.5), 1)
 
 
 def test_the_noise_of_both_runs_widens_a_quotient():
