@@ -34,6 +34,7 @@ ACROSS = ("undecided", "across a bound", False)
         (exact(1), [Bounds(high=1, strict=True)], ABOVE),
         # A failure to reject supports nothing. Student's t with 4 degrees: 2.776 at 95 %, 2.132 at 90 %
         (student(1.0, 0.04, 4, 5), [NEAR_ONE], ACROSS),  # 0.915 to 1.085: 8 % off is possible
+        (student(1.0, 0.025, 4, 5), [NEAR_ONE], ACROSS),  # 0.947 to 1.053 at 90 %
         (student(1.0, 0.02, 4, 5), [NEAR_ONE], INSIDE),  # 0.957 to 1.043
         (student(1.1, 0.02, 4, 5), [NEAR_ONE], ACROSS),  # from 1.044 at 95 %
         (student(1.1, 0.015, 4, 5), [NEAR_ONE], ABOVE),  # from 1.058
@@ -65,15 +66,17 @@ def test_p_values_are_those_of_the_interval():
     assert (result.outcome, result.p) == ("inside", pytest.approx(0.0367, abs=1e-4))
     result = verdict.leaning(student(0.1, 0.05, 10, 11), Bounds(high=0.0))
     assert (result.outcome, result.p) == ("outside", pytest.approx(0.0734, abs=1e-4))
+    # Two sides beyond 0.4 are 0.70: it leans to neither side.
+    assert verdict.leaning(student(0.02, 0.05, 10, 11), Bounds(high=0.0)) == Verdict("undecided", ACROSS[1], p=1.0)
     assert verdict.leaning(unknown(1.0), Bounds(high=0.0)) == Verdict("undecided", "no interval", p=1.0)
 
 
 def test_holm_worked_by_hand():
     # 0.01 x 4, 0.02 x 3, 0.03 x 2 = 0.06, and 0.04, which is not below the one before
     assert verdict.adjust([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
-    result = verdict.holm([Verdict("outside", p=0.04), Verdict("inside", p=0.01), Verdict("outside", p=0.9)])
+    result = verdict.holm([Verdict("outside", p=0.05), Verdict("inside", p=0.01), Verdict("outside", p=0.9)])
     assert [(item.outcome, item.why, item.p) for item in result] == [
-        ("undecided", "too many numbers", pytest.approx(0.08)),
+        ("undecided", "too many numbers", pytest.approx(0.1)),
         ("inside", "", pytest.approx(0.03)),
         ("undecided", "across a bound", pytest.approx(0.9)),
     ]
@@ -99,6 +102,25 @@ def test_a_verdict_is_the_same_in_the_mirror(number, allowed):
     assert there.outcome == back.outcome
     assert verdict.is_above(number, allowed.high) == (there.outcome == "outside" and there.above)
     assert there.outcome != "outside" or there.above != back.above
+
+
+def test_a_value_is_allowed_that_floating_point_may_have_moved_by_a_part_in_a_thousand_million():
+    assert Bounds(high=1e6).allow(1e6 + 5e-4)
+    assert not Bounds(high=1e6).allow(1e6 + 2e-3)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "above", "of_rates", "of_times"),
+    [
+        ("outside", True, "better", "worse"),
+        ("outside", False, "worse", "better"),
+        ("inside", False, "alike", "alike"),
+        ("undecided", False, "not decidable", "not decidable"),
+    ],
+)
+def test_a_larger_ratio_of_rates_is_better_and_of_times_worse(outcome, above, of_rates, of_times):
+    judged = Verdict(outcome, above=above)
+    assert (verdict.ratio_verdict(judged), verdict.ratio_verdict(judged, is_cost=True)) == (of_rates, of_times)
 
 
 def test_a_sentence_about_several_numbers():
