@@ -1,5 +1,6 @@
 import math
 
+import pandas as pd
 import pytest
 
 from analysis import speedups
@@ -41,9 +42,68 @@ def test_speedups_of_launches_are_of_the_runs_that_took_turns():
 
 
 def test_without_a_common_repeat_a_speedup_is_the_ratio_of_the_rates():
-    result = curve([1, 2], [10, 18], [("", 0, 0), ("", 0, 1)])
-    assert [point.speedup.value for point in result] == pytest.approx([1, 1.8])
+    result = curve([1, 1, 2], [10, 10, 18], [("", 0, 0), ("", 0, 1), ("", 0, 2)])
+    assert [(point.speedup.value, point.speedup.n) for point in result] == [(1, 2), (pytest.approx(1.8), 1)]
     assert not result[1].speedup.has_interval
+
+
+def test_rates_are_those_of_rounds_or_of_all_images_in_a_time():
+    columns = ["record", "series", "quantity", "value", "round", "repeat"]
+    alone = [("c", "t", "images_per_s", 7.0, None, 2), ("c", "t", "images", 600.0, None, 2)]
+    alone += [("c", "t", "wall_s", 100.0, None, 2), ("c", "t", "job_s", 120.0, None, 2)]
+    alone += [("d", "t", "wall_s", 100.0, None, 3)]  # of a program, which has no images
+    rounds = [("a", "s", "images_per_s", 10.0, 0, 0), ("a", "s", "images_per_s", 12.0, 1, 0)]
+    rounds += [("b", "s", name, 9.0, None, 1) for name in ("images_per_s", "images_per_s_per_rank")]  # a single point
+    local = pd.DataFrame(alone + rounds, columns=columns)
+
+    def rates(by):
+        runs = speedups.rates(local, by)
+        return [*zip(runs["launch"], runs["turn"], runs["rate"], strict=True)]
+
+    assert rates("throughput") == [("", 2, 7.0), ("a", 0, 10.0), ("a", 1, 12.0)]
+    assert rates("wall time") == [("", 2, 6.0)]
+    assert rates("job time") == [("", 2, 5.0)]
+    assert len(speedups.without_single_points(local)) == 7
+    assert len(speedups.without_single_points(local.drop(columns="round"))) == 9
+
+
+def test_each_rate_is_paired_with_that_of_the_smallest_size_or_of_another_curve_in_its_turn():
+    runs = points([1, 1, 2, 2, 2], [10, 20, 18, 30, 7])
+    rows = speedups.paired(runs, "size")
+    assert rows["speedup"].tolist() == pytest.approx([1, 1, 1.8, 1.5, math.nan], nan_ok=True)
+    assert rows["efficiency"].tolist() == pytest.approx([1, 1, 0.9, 0.75, math.nan], nan_ok=True)
+    over_another = speedups.paired(runs[2:], "size", base=points([1, 1], [5, 10]))
+    assert over_another["speedup"].tolist() == pytest.approx([3.6, 3.0, math.nan], nan_ok=True)
+    assert speedups.paired(points([0, 1], [10, 18]), "size")["efficiency"].isna().all()
+    differences = speedups.paired_differences(runs[2:], runs[:2], "rate")
+    assert (differences, speedups.paired_ratios(runs[2:], runs[:2])) == (
+        [[8], [10]],
+        {("", 0, 0): 1.8, ("", 0, 1): 1.5},
+    )
+
+
+def test_the_base_of_a_control_is_its_launches_with_allreduce_and_that_of_an_arm_the_one_on_fewer_ranks():
+    columns = ["launch", "round", "kind", "arms", "model", "ranks", "series"]
+    rounds = [
+        ("a", 0, "measured", "", "m", 1, "s"),
+        ("a", 0, "measured", "", "m", 2, "s"),
+        ("b", 0, "measured", "", "m", 1, "s"),
+    ]
+    runs = pd.DataFrame([*rounds, ("a", 0, "control", "", "m", 2, "c")], columns=columns)
+    assert [*speedups.base_of(runs[3:], runs).index] == [0, 1]
+    single = [("", None, "measured", arms, model, ranks, f"{arms}{model}{ranks}") for arms, model, ranks in (
+        ("x", "m", 1), ("x", "m", 4), ("y", "m", 1), ("x", "n", 1), ("x", "m", 2))]  # fmt: skip
+    runs = pd.DataFrame(single, columns=columns)
+    assert [*speedups.base_of(runs[4:], runs).index] == [0]
+    assert speedups.base_of(runs[1:2], runs) is None  # two have fewer
+    assert speedups.base_of(runs[:1], runs) is None
+
+
+def test_the_rows_of_a_point_are_those_of_its_records_sizes_and_axis():
+    rows = [("a", "s", 2, 8, 1.0), ("a", "s", 2, 8, None), ("a", "s", 2, 8, 2.0), ("a", "s", 1, 8, 1.0)]
+    rows += [("a", "s", 2, 4, 1.0), ("a", "t", 2, 8, 1.0), ("b", "s", 2, 8, 1.0)]
+    local = pd.DataFrame(rows, columns=["record", "series", "ranks", "batch_per_rank", "axis_value"])
+    assert [*speedups.rows_of_point(local, local[:1]).index] == [0, 1]
 
 
 def test_what_a_doubling_keeps_is_that_of_the_typical_rates():
