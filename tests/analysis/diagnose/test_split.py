@@ -182,36 +182,3 @@ def test_a_job_has_its_phases_in_groups(results):
     parts_s = {name: number.value for name, number in job.parts_s.items()}
     assert parts_s == pytest.approx({"start-up": 12.5, "steps": 3.0, "exit": 0.5})
     assert job.job_s.value == pytest.approx(16.0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("slower", "least", "most"), [(0.2, 0, 5), (0.1, 95, 100)])
-def test_how_often_equal_parts_are_separated_and_different_ones_are(slower, least, most):
-    """Exchange takes 0.2 s; both scatter by 0.05 s. Equal parts: each is named at most 5 times in 100."""
-
-    def in_round(random):
-        return paired_windows(exchange=0.2 + random.normal(0, 0.05), slower=slower + random.normal(0, 0.05))
-
-    largest = [largest_loss(splits(noisy(in_round, 24, seed))[-1]).part for seed in range(100)]
-    assert largest.count("slower") <= 5
-    assert least <= largest.count("exchange") <= most
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("rounds", "launches"), [(17, 1), (24, 1), (51, 3)])
-@pytest.mark.parametrize("mean_s", [0.12, 0.1])
-def test_a_rare_long_wait_is_not_passed_over_for_a_steady_exchange(rounds, launches, mean_s):
-    """One round of eight waits for a second or nearly so, as long on average as the exchange of 0.1 s or longer."""
-
-    def named(seed):
-        random = np.random.default_rng(seed)
-        turns = [
-            paired_windows(
-                waiting=mean_s / 0.12 * (random.random() < 0.12) + abs(random.normal(0, 0.01)),
-                exchange=0.1 + random.normal(0, 0.02),
-            )
-            for _ in range(rounds)
-        ]
-        return largest_loss(splits(curve(turns, launches))[-1]).part
-
-    assert [named(seed) for seed in range(100)].count("exchange") <= 7  # of 5 expected at most
