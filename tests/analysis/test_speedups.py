@@ -45,6 +45,8 @@ def test_without_a_common_repeat_a_speedup_is_the_ratio_of_the_rates():
     result = curve([1, 1, 2], [10, 10, 18], [("", 0, 0), ("", 0, 1), ("", 0, 2)])
     assert [(point.speedup.value, point.speedup.n) for point in result] == [(1, 2), (pytest.approx(1.8), 1)]
     assert not result[1].speedup.has_interval
+    assert [point.efficiency.value for point in result] == pytest.approx([1, 0.9])
+    assert all(math.isnan(point.efficiency.value) for point in curve([0, 1], [10, 18]))
 
 
 def test_rates_are_those_of_rounds_or_of_all_images_in_a_time():
@@ -56,13 +58,14 @@ def test_rates_are_those_of_rounds_or_of_all_images_in_a_time():
     rounds += [("b", "s", name, 9.0, None, 1) for name in ("images_per_s", "images_per_s_per_rank")]  # a single point
     local = pd.DataFrame(alone + rounds, columns=columns)
 
-    def rates(by):
-        runs = speedups.rates(local, by)
+    def rates(*by):
+        runs = speedups.rates(local, *by)
         return [*zip(runs["launch"], runs["turn"], runs["rate"], strict=True)]
 
-    assert rates("throughput") == [("", 2, 7.0), ("a", 0, 10.0), ("a", 1, 12.0)]
+    assert rates() == rates("throughput") == [("", 2, 7.0), ("a", 0, 10.0), ("a", 1, 12.0)]
     assert rates("wall time") == [("", 2, 6.0)]
     assert rates("job time") == [("", 2, 5.0)]
+    assert speedups.by_record(local[::-1][:5], "value") == [[9, 9], [12, 10], [100]]
     assert len(speedups.without_single_points(local)) == 7
     assert len(speedups.without_single_points(local.drop(columns="round"))) == 9
 
