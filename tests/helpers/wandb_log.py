@@ -34,37 +34,29 @@ def decoded(message: bytes) -> Any:
 
 def messages(log: bytes) -> Iterator[bytes]:
     """Yield the messages in `log`, joined from their chunks."""
-    if not log.startswith(FILE_HEADER):
-        raise LogError(f"it starts with {log[:7]!r}, not with {FILE_HEADER!r}")
-    parts: list[bytes] = []
-    for kind, data in _chunks(log):
-        if (kind in (FULL, FIRST)) == bool(parts):
-            raise LogError(f"chunk of type {kind} after {len(parts)} chunks of a message")
+    _check(log.startswith(FILE_HEADER), f"it starts with {log[:7]!r}, not with {FILE_HEADER!r}")
+    position, parts = len(FILE_HEADER), list[bytes]()
+    while position < len(log):
+        begin, left_in_block = position + CHUNK_HEADER.size, BLOCK_SIZE - position % BLOCK_SIZE
+        if left_in_block < CHUNK_HEADER.size:  # too small for a chunk: filled with zeros
+            _check(not any(log[position : position + left_in_block]), f"padding at byte {position} is not zero")
+            position += left_in_block
+            continue
+        _check(begin <= len(log), f"chunk header at byte {position} is cut off")
+        checksum, length, kind = CHUNK_HEADER.unpack_from(log, position)
+        data, last = log[begin : begin + length], position + left_in_block
+        is_whole = begin + length <= min(last, len(log)) and kind in (FULL, FIRST, MIDDLE, LAST)
+        _check(is_whole, f"chunk at byte {position}: type {kind}, length {length}, {len(data)} bytes there")
+        _check(zlib.crc32(bytes([kind]) + data) == checksum, f"chunk at byte {position}: its checksum does not match")
+        _check((kind in (FULL, FIRST)) != bool(parts), f"chunk of type {kind} after {len(parts)} chunks of a message")
         parts.append(data)
         if kind in (FULL, LAST):
             yield b"".join(parts)
             parts = []
-    if parts:
-        raise LogError("the last message is cut off")
-
-
-def _chunks(log: bytes) -> Iterator[tuple[int, bytes]]:
-    position = len(FILE_HEADER)
-    while position < len(log):
-        left_in_block = BLOCK_SIZE - position % BLOCK_SIZE
-        if left_in_block < CHUNK_HEADER.size:  # too small for a chunk: filled with zeros
-            if any(log[position : position + left_in_block]):
-                raise LogError(f"padding at byte {position} is not zero")
-            position += left_in_block
-            continue
-        if position + CHUNK_HEADER.size > len(log):
-            raise LogError(f"chunk header at byte {position} is cut off")
-        checksum, length, kind = CHUNK_HEADER.unpack_from(log, position)
-        begin = position + CHUNK_HEADER.size
-        data = log[begin : begin + length]
-        if kind not in (FULL, FIRST, MIDDLE, LAST) or CHUNK_HEADER.size + length > left_in_block or len(data) < length:
-            raise LogError(f"chunk at byte {position}: type {kind}, length {length}, {len(data)} bytes there")
-        if zlib.crc32(bytes([kind]) + data) != checksum:
-            raise LogError(f"chunk at byte {position}: its checksum does not match")
-        yield kind, data
         position = begin + length
+    _check(not parts, "the last message is cut off")
+
+
+def _check(is_right: bool, problem: str) -> None:
+    if not is_right:
+        raise LogError(problem)
