@@ -10,7 +10,6 @@ import pytest
 from record.parts import read_part
 from tests.helpers import ROOT, podman
 from tests.helpers.kit import TIMEOUT_S, in_phase, launch_command, ranks, start, wait_for
-from tests.helpers.patched_ranks import SLEEPING, patch_ranks
 
 RESULTS = 'run_10:30, it\'s "mine"'  # a mounted folder can have such a name
 pytestmark = [pytest.mark.end_to_end, pytest.mark.skipif(podman.missing() is not None, reason=str(podman.missing()))]
@@ -21,11 +20,10 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The variables of a Podman whose image has a kit with a changed file; skips if it cannot run."""
     folder = tmp_path_factory.mktemp("podman")
     kit = folder / "kit"
-    for part in ("train", "record", "common", "conf", "tests/helpers"):
+    for part in ("train", "record", "common", "conf"):
         shutil.copytree(ROOT / part, kit / part, ignore=shutil.ignore_patterns("__pycache__"))
-    with (kit / "train/loop/step.py").open("a") as file:
+    with (kit / "conf/measure/report.yaml").open("a") as file:
         file.write("# changed\n")
-    patch_ranks(kit, SLEEPING)
     path = f"{Path(sys.prefix).resolve()}/bin:/usr/bin:/bin"
     return podman.make_image(folder, kit, {"PATH": path, "PYTHONPATH": podman.KIT})
 
