@@ -75,7 +75,7 @@ def test_no_folder_has_no_records_and_an_empty_one_of_published_numbers_is_an_er
     loaded = loading.local(tmp_path / "nothing")
     assert loaded.table.empty
     assert list(loaded.table) == [*tidy_columns.LOCAL_NAMES]
-    assert loaded.notices == []
+    assert (loaded.notices, loaded.records.get("a/record.json")) == ([], None)
     with pytest.raises(TableError, match="no CSV file"):
         loading.published(tmp_path)
 
