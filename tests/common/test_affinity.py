@@ -14,7 +14,7 @@ from train.tools import doctor
 
 @pytest.fixture
 def topology(tmp_path, monkeypatch):
-    """A folder for the kernel's description of CPUs."""
+    """Return a function that describes CPUs as the kernel does."""
     monkeypatch.setattr(affinity, "CPUS", tmp_path)
 
     def write(siblings: dict[int, str]) -> None:
@@ -99,7 +99,7 @@ def test_the_statistics_of_both_versions():
 
 
 @pytest.fixture
-def group(tmp_path, monkeypatch):
+def group(tmp_path, topology, monkeypatch):  # no core has two threads
     """Set files of the groups /pod and /pod/box, of which the second is this process's, on a machine of eight cores."""
     affinity.cpu_quota.cache_clear()
 
@@ -116,7 +116,6 @@ def group(tmp_path, monkeypatch):
     monkeypatch.setattr(affinity, "_MOUNTS", tmp_path / "mounts")
     monkeypatch.setattr(affinity, "_CGROUP", tmp_path / "cgroup")
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
-    monkeypatch.setattr(affinity, "CPUS", tmp_path)  # no core has two threads
     monkeypatch.setattr(affinity.socket, "gethostname", lambda: "f")  # whose CRC is a multiple of eight
     yield write
     affinity.cpu_quota.cache_clear()
@@ -140,11 +139,9 @@ def test_a_quota_counts_as_the_cores_that_it_is_worth(group, version, files, cor
     assert affinity.usable_cores() == [*range(cores)]
 
 
-def test_a_quota_takes_whole_cores_first_and_other_hosts_other_cores(group, monkeypatch):
-    folder = group(2, {"pod/box/cpu.max": "200000 100000\n"})
-    for cpu in range(8):
-        (folder / f"cpu{cpu}/topology").mkdir(parents=True)
-        (folder / f"cpu{cpu}/topology/thread_siblings_list").write_text(f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}")
+def test_a_quota_takes_whole_cores_first_and_other_hosts_other_cores(group, topology, monkeypatch):
+    group(2, {"pod/box/cpu.max": "200000 100000\n"})
+    topology({cpu: f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}" for cpu in range(8)})
     assert affinity.usable_cores() == affinity.whole_cores(affinity.usable_cores()) == [0, 2]
     monkeypatch.setattr(affinity.socket, "gethostname", lambda: "pod-1")
     assert affinity.usable_cores() == affinity.whole_cores(affinity.usable_cores()) != [0, 2]
