@@ -11,30 +11,30 @@ from train.transport import connections
 KEY = b"k" * 64
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [2, 3])
-def test_one_rank_sends_then_all_do_and_all_copy(size):
-    result, problems = zip(
-        *on_all_ranks(size, lambda rank: links.measure_bandwidth(rank, 0.2, lambda: KEY)), strict=True
-    )
+@pytest.fixture(autouse=True)
+def small_copy(monkeypatch):
+    monkeypatch.setattr(links, "_COPY_BYTES", 1 << 20)
+
+
+def test_one_rank_sends_then_all_do_and_all_copy():
+    result, problems = zip(*on_all_ranks(3, lambda rank: links.measure_bandwidth(rank, 0.02, lambda: KEY)), strict=True)
     assert not any(problems)
     links_by_rank = [[transfer.what for transfer in transfers] for transfers in result]
     assert links_by_rank[1] == ["tcp_stream", "tcp_ring", "memory_copy"]  # rank 0 sends to rank 1
-    assert links_by_rank[0] == ["tcp_ring", "memory_copy"]
+    assert links_by_rank[0] == links_by_rank[2] == ["tcp_ring", "memory_copy"]
     for transfer in itertools.chain(*result):
-        assert transfer.transferred_bytes >= 1 << 20
+        assert transfer.transferred_bytes > 0
         assert transfer.time_s > 0
         assert bool(transfer.source) == (transfer.what != "memory_copy")
 
 
-@pytest.mark.slow
 def test_a_link_that_cannot_be_measured_is_a_note_on_every_rank(monkeypatch):
     def refused(address):
         raise ConnectionError(f"no TCP connection to {address.host}")
 
     monkeypatch.setattr(connections, "open_connection", refused)
-    monkeypatch.setattr(connections.accept, "__defaults__", (1, 0.2))
-    result = on_all_ranks(2, lambda rank: links.measure_bandwidth(rank, 0.05, lambda: KEY))
+    monkeypatch.setattr(connections.accept, "__defaults__", (1, 0.05))
+    result = on_all_ranks(2, lambda rank: links.measure_bandwidth(rank, 0.01, lambda: KEY))
     for transfers, problems in result:
         assert [transfer.what for transfer in transfers] == ["memory_copy"]
         assert "tcp_stream: rank 0: no TCP connection to 127.0.0.1" in problems[0]

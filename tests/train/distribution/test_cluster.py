@@ -183,10 +183,3 @@ def answer_all(listener):
     with suppress(OSError):  # the listener is closed
         while True:
             listener.accept()[0].sendall(b"settings")
-
-
-@pytest.mark.slow
-def test_a_step_may_take_four_times_as_long_as_any_earlier_one_and_the_first_one_minutes():
-    from train.distribution.parameter_servers import step_limit_s
-
-    assert [step_limit_s(longest_s) for longest_s in (None, 0.5, 10, 20)] == [300, 40, 40, 80]

@@ -110,3 +110,9 @@ for a, b in zip(rank_learner.evaluation_step(*batch), towers_learner.evaluation_
 def test_two_towers_make_the_steps_of_one_rank_each_with_half_of_its_batch():
     done = subprocess.run([sys.executable, "-c", TOWERS], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_step_may_take_four_times_as_long_as_any_earlier_one_and_the_first_one_minutes():
+    from train.distribution.parameter_servers import step_limit_s
+
+    assert [step_limit_s(longest_s) for longest_s in (None, 0.5, 10, 20)] == [300, 40, 40, 80]

@@ -57,11 +57,11 @@ def test_a_sampler_that_cannot_be_killed_is_left_alone(monkeypatch):
 @pytest.mark.slow
 def test_a_busy_rank_and_its_memory_are_sampled():
     started_at = time.time()
-    process_sampler = sampler.Sampler(0.2, None)
+    process_sampler = sampler.Sampler(0.1, None)
     memory = bytearray(200 * 2**20)
     memory[::4096] = b"x" * len(memory[::4096])
     early = []
-    while len(early) < 4 or early[-1][1] - early[0][1] < 0.5:  # until the samples span half a second of CPU time
+    while len(early) < 4 or early[-1][1] - early[0][1] < 0.2:  # until the samples span a fifth of a second of CPU time
         early += process_sampler.new_samples(started_at)  # while the process goes on
     used = record_summary.usage_columns([*early, *process_sampler.stop(started_at)])
     assert used.at_s == sorted(set(used.at_s))  # each sample once
