@@ -21,9 +21,10 @@ def short(monkeypatch):
     monkeypatch.setattr("train.loop.roofline.BURST_S", 0.01)
 
 
-def test_epochs_learn_and_are_recorded_with_the_number_of_samples():
+def test_epochs_learn_and_are_recorded_and_a_later_launch_resumes_from_the_checkpoint(tmp_path):
     # 32 of the 1438 training samples in batches of 8: 4 steps an epoch.
-    context = make_context(load([*DIGITS, "measure.epochs=3"]))
+    config = load([*DIGITS, "measure.epochs=3"])
+    context = make_context(config, checkpoints=tmp_path)
     predictions = training.train(context)
     part = context.part.part
     assert [(epoch.epoch, epoch.steps) for epoch in part.epochs] == [(1, 4), (2, 4), (3, 4)]
@@ -38,21 +39,15 @@ def test_epochs_learn_and_are_recorded_with_the_number_of_samples():
     assert part.work.operations_per_image > 0
     assert part.work.gradient_bytes > 0
 
-
-def test_a_later_launch_resumes_from_the_checkpoint(tmp_path):
-    whole = make_context(load([*DIGITS, "measure.epochs=3"]), checkpoints=tmp_path / "whole")
-    training.train(whole)
-    assert not (tmp_path / "whole/epoch-00003.npz").exists()  # nothing is left to resume
-    (tmp_path / "whole/epoch-00002.npz").unlink()
-
-    resumed = make_context(load([*DIGITS, "measure.epochs=3"]), checkpoints=tmp_path / "whole")
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["epoch-00001.npz", "epoch-00002.npz"]
+    (tmp_path / "epoch-00002.npz").unlink()
+    resumed = make_context(config, checkpoints=tmp_path)
     training.train(resumed)
-    part = resumed.part.part
-    assert "resumed after its epoch 1;" in part.notes[0]
-    assert part.losses == pytest.approx(whole.part.part.losses, rel=1e-5)
-    accuracies = [[epoch.validation_accuracy for epoch in p.epochs] for p in (part, whole.part.part)]
-    assert accuracies[0] == accuracies[1]
-    assert len(part.step_times_s) == 7  # two epochs without the first step
+    again = resumed.part.part
+    assert "resumed after its epoch 1;" in again.notes[0]
+    assert again.losses == pytest.approx(part.losses, rel=1e-5)
+    assert [epoch.validation_accuracy for epoch in again.epochs] == [epoch.validation_accuracy for epoch in part.epochs]
+    assert len(again.step_times_s) == 7  # two epochs without the first step
 
 
 # The experiments of reports on small sets in the true layouts. Over a launcher: tests/end_to_end/test_datasets.py.

@@ -115,13 +115,14 @@ BATCH_JOB = {
     **dict.fromkeys(("PBS_JOBID", "PBS_O_HOME", "PBS_NP", "LSB_HOSTS", "LSB_MAX_NUM_PROCESSORS"), "5"),
 }
 # The name of Open MPI's job key does not show that it is secret; Slurm's plugins take options of any kind.
-OTHERS = {"HOME": "/home/user", "SLURM_SPANK_X": "1", "MY_TF_X": "1", "MY_PBS_X": "1", "MYFI_X": "1"}
-TERRAFORM = dict.fromkeys(("TF_CLI_CONFIG_FILE", "TF_VAR_region", "TF_LOG", "TF_DATA_DIR"), "x")
-JOB_KEY = {"OMPI_MCA_orte_precondition_transports": "1-2"}
-# What Open MPI tells each process.
-OF_MPIRUN = dict.fromkeys(("OMPI_ARGV", "OMPI_MCA_num_procs", "OMPI_MCA_initial_wdir", "PMIX_SYSTEM_TMPDIR"), "x")
-
-
+HIDDEN = dict.fromkeys(
+    (*SECRETS, "OMPI_MCA_orte_precondition_transports", "TF_CLI_CONFIG_FILE", "TF_VAR_region", "TF_LOG", "TF_DATA_DIR"),
+    "hidden",
+)
+# Not recorded; what Open MPI tells each process is among them.
+OTHERS = {"HOME": "/home/user", "SLURM_SPANK_X": "1", "MY_TF_X": "1", "MY_PBS_X": "1", "MYFI_X": "1"} | dict.fromkeys(
+    ("OMPI_ARGV", "OMPI_MCA_num_procs", "OMPI_MCA_initial_wdir", "PMIX_SYSTEM_TMPDIR"), "x"
+)
 # Variables by which another launcher gives this process its rank.
 RANK = (
     "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_GLOO_RENDEZVOUS_ADDR",
@@ -133,16 +134,7 @@ RANK = (
 @pytest.fixture
 def variables(monkeypatch):
     """The variables of this process, to which a test may add some."""
-    variables = {
-        "PATH": "/bin",
-        **dict.fromkeys(SECRETS, "hidden"),
-        **TUNE,
-        **BATCH_JOB,
-        **OTHERS,
-        **JOB_KEY,
-        **OF_MPIRUN,
-        **TERRAFORM,
-    }
+    variables = {"PATH": "/bin", **HIDDEN, **TUNE, **BATCH_JOB, **OTHERS}
     monkeypatch.setattr(os, "environ", variables)
     return variables
 
@@ -164,6 +156,6 @@ def test_other_hosts_get_what_starts_a_rank_and_what_is_recorded_and_no_other_ba
 def test_ranks_get_all_but_secrets_and_the_rank_of_another_launcher_and_what_a_launcher_names(variables):
     variables.update(dict.fromkeys(RANK, "0"))
     variables.pop("PYTEST_CURRENT_TEST", None)
-    visible = {"PATH": "/bin", **TUNE, **BATCH_JOB, **OTHERS, **OF_MPIRUN}
+    visible = {"PATH": "/bin", **TUNE, **BATCH_JOB, **OTHERS}
     assert process.variables_for_ranks() == visible
     assert process.variables_for_ranks(["SLURM_JWT"]) == {**visible, "SLURM_JWT": "hidden"}

@@ -219,6 +219,7 @@ while True:
 
 
 @pytest.mark.slow
+@pytest.mark.on_change_of("train/transport/")
 @needs(root=True)
 def test_sixteen_thousand_silent_callers_of_another_user_keep_no_rank_out(folder):
     callers = 8000
