@@ -96,26 +96,18 @@ def test_the_settings_of_gpus_are_read_and_the_library_is_closed():
     assert nvml.open == 0
 
 
+NO_CODE = "compute capability {}: no code for it in TensorFlow 2.21 (from 6.0 on), "
+OLD_DRIVER = "driver 470.82.01: TensorFlow 2.21, cuDNN and NCCL of CUDA 12 need 525.60 or newer"
+
+
 @pytest.mark.parametrize(
     ("capability", "driver", "problems"),
     [
         ("6.0", "525.60.13", []),  # P100
         ("10.0", "580.65", []),
         (None, "", []),  # nothing is alleged of what is not known
-        (
-            "5.2",
-            "550.54",
-            ["compute capability 5.2: no code for it in TensorFlow 2.21 (from 6.0 on), NCCL 2.32 (from 6.0 on)"],
-        ),
-        (
-            "3.7",
-            "470.82.01",
-            [
-                "driver 470.82.01: TensorFlow 2.21, cuDNN and NCCL of CUDA 12 need 525.60 or newer",
-                "compute capability 3.7: no code for it in TensorFlow 2.21 (from 6.0 on), cuDNN 9.10 (from 5.0 on), "
-                "NCCL 2.32 (from 6.0 on)",
-            ],
-        ),
+        ("5.2", "550.54", [NO_CODE.format("5.2") + "NCCL 2.32 (from 6.0 on)"]),
+        ("3.7", "470.82.01", [OLD_DRIVER, NO_CODE.format("3.7") + "cuDNN 9.10 (from 5.0 on), NCCL 2.32 (from 6.0 on)"]),
     ],
 )
 def test_the_libraries_without_code_for_a_gpu_and_a_driver_that_is_too_old_are_named(capability, driver, problems):

@@ -132,42 +132,37 @@ def test_ranks_that_agree_are_asked_once(config):
 
 
 @pytest.mark.parametrize(
-    ("digest", "detail", "problem"),
+    ("present", "detail", "problem"),
     [
-        (
-            {"config_hash": "other"},
-            {"config": {"nodes": 2, "model": {"name": "vgg16"}}},
-            "another configuration than rank 0 (a): model.name=vgg16 instead of tiny",
-        ),
-        (
-            {"source_digest": files.source_digest(OTHER_FILES)},
-            {"source": OTHER_FILES},
-            "other files than rank 0 (a): train/a.py differs. All hosts and images need the same tree",
-        ),
-        (
-            {"packages": OTHER_PACKAGES},
-            {"packages": OTHER_PACKAGES},
-            "other packages than rank 0 (a): tensorflow=2.15.1 instead of 2.18.1. Install the same ones on all hosts",
-        ),
+        ({"config_hash": "other"}, {"config": {"nodes": 2, "model": {"name": "vgg16"}}},
+         "another configuration than rank 0 (a): model.name=vgg16 instead of tiny"),
+        ({"source_digest": files.source_digest(OTHER_FILES)}, {"source": OTHER_FILES},
+         "other files than rank 0 (a): train/a.py differs. All hosts and images need the same tree"),
+        ({"packages": OTHER_PACKAGES}, {"packages": OTHER_PACKAGES},
+         "other packages than rank 0 (a): tensorflow=2.15.1 instead of 2.18.1. Install the same ones on all hosts"),
     ],
     ids=["configuration", "files", "packages"],
-)
-def test_ranks_that_differ_from_rank_0_are_named_together_with_what_differs(config, digest, detail, problem):
-    ranks = with_changes(GOOD, rank_2=digest, rank_3=digest)
-    details = with_changes(DETAILS, rank_2=detail, rank_3=detail)
+)  # fmt: skip
+def test_ranks_that_differ_from_rank_0_are_named_together_with_what_differs(config, present, detail, problem):
+    ranks, details = (with_changes(same, rank_2=by, rank_3=by) for same, by in ((GOOD, present), (DETAILS, detail)))
     assert hold(config, ranks, details) == (f"rank 2 (b), rank 3 (b): {problem}", 2)
 
 
-def test_ranks_that_differ_from_the_launcher_are_named(config):
-    launcher = Details(DETAILS[0].config, OTHER_FILES)
-    problem, _ = hold(config, GOOD, config_hash="hash", launcher=launcher)
-    expected = "rank 0 (a), rank 1 (a), rank 2 (b), rank 3 (b): other files than the launcher: train/a.py differs."
-    assert problem.startswith(expected)
-    problem, _ = hold(
-        config, GOOD, config_hash="hash", launcher=Details(DETAILS[0].config, {**FILES, "train/c.py": ""})
-    )
-    assert "other files than the launcher: train/c.py is missing." in problem
-
-    launcher = Details({"nodes": 3}, FILES)
-    problem, _ = hold(config, GOOD[:1], DETAILS[:1], config_hash="another", launcher=launcher)
-    assert problem.endswith("configuration than the launcher: model.name=tiny instead of None, nodes=2 instead of 3")
+@pytest.mark.parametrize(
+    ("launcher", "problem"),
+    [
+        (Details(DETAILS[0].config, OTHER_FILES), "other files than the launcher: train/a.py differs."),
+        (
+            Details(DETAILS[0].config, {**FILES, "train/c.py": ""}),
+            "other files than the launcher: train/c.py is missing.",
+        ),
+        (
+            Details({"nodes": 3}, FILES),
+            "another configuration than the launcher: model.name=tiny instead of None, nodes=2",
+        ),
+    ],
+)
+def test_ranks_that_differ_from_the_launcher_are_named(config, launcher, problem):
+    config_hash = "hash" if launcher.config == DETAILS[0].config else "another"
+    text, _ = hold(config, GOOD, config_hash=config_hash, launcher=launcher)
+    assert text.startswith(f"rank 0 (a), rank 1 (a), rank 2 (b), rank 3 (b): {problem}")
