@@ -22,6 +22,7 @@ _HTML_CELL = re.compile(
     r"<t[hd]\b(?:[^<>]{0,300}?colspan\D{0,2}(\d{1,2})\b)?[^<>]{0,300}>(.*?)(?=<t[hd]\b|</t[rhd]|\Z)", re.I | re.S
 )
 _HTML_HEADING = re.compile(r"<h([1-4])\b[^<>]{0,200}>", re.I)
+_HTML_TABLE = re.compile(r"</?(?:table|thead|tbody)\b[^<>]{0,300}>", re.I)  # may stand on the line of a row
 
 
 def read_markup(text: str) -> list[Table]:
@@ -41,7 +42,8 @@ def _with_pipes(text: str) -> str:
     A row of LaTeX is one line.
     """
     if re.match(r"\s*<", text):
-        text = _HTML_HEADING.sub(lambda heading: "#" * int(heading[1]) + " ", _HTML_ROW.sub(_html_row, text))
+        text = _HTML_TABLE.sub("", _HTML_ROW.sub(_html_row, text))
+        text = _HTML_HEADING.sub(lambda heading: "#" * int(heading[1]) + " ", text)
     if "\\begin{" in text:
         text = "\n".join(map(_latex_line, text.split("\n")))
     return text

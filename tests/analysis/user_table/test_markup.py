@@ -13,7 +13,8 @@ PRINTED = {name: tabulate.tabulate(FRAME, "keys", tablefmt=name, showindex=False
 PRINTED |= {f"JSON {name}": FRAME.to_json(orient=name) for name in ("records", "split", "index", "columns", "table")}
 PRINTED |= {
     "to_string": FRAME.to_string(), "to_html": FRAME.to_html(), "to_latex": FRAME.to_latex(), "to_csv": FRAME.to_csv(),
-    "blanks": FRAME.to_csv(sep=" ", index=False), "lists": json.dumps(FRAME.to_dict("list")),
+    "HTML on a line": FRAME.to_html().replace("\n", ""), "lists": json.dumps(FRAME.to_dict("list")),
+    "blanks": FRAME.to_csv(sep=" ", index=False),
     "gnuplot": "# two curves\n# ranks images_per_s\n1 100.5\n2 190\n4 360.25\n",
 }  # fmt: skip
 
