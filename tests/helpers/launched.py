@@ -120,11 +120,11 @@ def verified(results: Path) -> verify.Verification:
 
 
 def check(findings: Iterable[Finding], *texts: str) -> None:
-    """Assert that each finding has the parts of one text, which ` / ` separates: of rule, severity and stated text."""
-    lines = [f"{each.rule} {each.severity} {each.stated}" for each in findings]
+    """Assert that each finding has the words of one text (parts: ` / `) in its rule, severity and stated text."""
+    lines = [f" {each.rule} {each.severity} {each.stated}" for each in findings]
     assert len(lines) == len(texts), lines
     for text in texts:
-        line = next((line for line in lines if all(part in line for part in text.split(" / "))), None)
+        line = next((line for line in lines if all(f" {part}" in line for part in text.split(" / "))), None)
         assert line is not None, (text, lines)
         lines.remove(line)
 

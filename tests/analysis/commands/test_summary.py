@@ -92,14 +92,26 @@ def test_a_model_without_a_record_is_named(tune):
     assert "no complete run of model 'vgg16' (there are: resnet50)" in tune("--models", "vgg16", status=2).err
 
 
-def test_disturbed_rounds_are_left_out_unless_all_are_wanted_and_the_summary_says_how_many(results, summary):
-    for repeat in range(2):  # speedups of 2 x 0.5 / 0.8, and 2 x 0.5 / 1.6 in the disturbed round
+LEFT_OUT = "2 of 14 rounds left out: others took 38 to 48 % of a core"
+
+
+@pytest.fixture
+def disturbed(results):
+    """Two launches with speedups of 2 x 0.5 / 0.8, and 2 x 0.5 / 1.6 in the disturbed round."""
+    for repeat in range(2):
         times = [(0.5, 0.8, 0.55)] * 4 + [(0.5, 1.6, 1.1)] + [(0.5, 0.8, 0.55)] * 2
         save(disturb(make_rounds(times, repeat=repeat), {4: 0.48 - 0.1 * repeat}), results.folder)
-    line = "2 of 14 rounds left out: others took 38 to 48 % of a core"
-    text = summary("weak_scaling").out
-    assert f"{line}; with them: ALL_ROUNDS=1" in text.splitlines()
-    assert line in labels.caption_note(results.table())
+    return results
+
+
+@pytest.mark.slow  # reads the atlas
+def test_the_brief_summary_says_how_many_rounds_are_left_out(disturbed, summary):
+    assert LEFT_OUT in summary("weak_scaling", "--brief").out.splitlines()
+
+
+def test_disturbed_rounds_are_left_out_unless_all_are_wanted_and_the_summary_says_how_many(disturbed, summary):
+    assert f"{LEFT_OUT}; with them: ALL_ROUNDS=1" in summary("weak_scaling").out.splitlines()
+    assert LEFT_OUT in labels.caption_note(disturbed.table())
     two_nodes = json.loads(summary("weak_scaling", "--format", "json").out)[1]
     with_them = json.loads(summary("weak_scaling", "--format", "json", "--all-rounds").out)[1]
     assert (two_nodes["rounds"], with_them["rounds"]) == (12, 14)

@@ -117,7 +117,7 @@ CASES = {
     ),
     "a launch repeated until it pleased": (
         [(launched.launch, 2, 0, 3), (launched.launch, 2, 0, 4), (drop, "r0", "r0.2")],
-        "measured_again note / r0 3 times",
+        f"measured_again note {PLAN[1]} 3 times",
         "warning r0 began / no record",
         "warning r0.2 began / no record",
     ),
