@@ -86,6 +86,7 @@ def test_a_formula_of_rounded_numbers_is_between_the_ends():
     outcome = combined(lambda old, new: (old - new) / old, {"old": rounded(11, 0.5), "new": rounded(5, 0.5)})
     assert (outcome.low, outcome.value, outcome.high) == pytest.approx((5 / 10.5, 6 / 11, 7 / 11.5))
     assert (outcome.variation, outcome.level, outcome.n) == ("rounding", 1.0, 1)
+    assert combined(lambda a, b: a + b, {"a": between(1, 0.5, 1.5, 3), "b": between(2, 1, 3, 5)}).n == 3
     outcome = combined(lambda a, b: a + b, {"a": rounded(1, 0.5), "b": unknown(2)})
-    assert outcome.value == 3
+    assert (outcome.value, outcome.variation, outcome.n) == (3, "", 1)
     assert math.isnan(outcome.low)
