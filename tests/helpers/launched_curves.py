@@ -27,9 +27,7 @@ def curve(results: Path, *overrides: str) -> PlannedPoint:
     return replace(point, config=replace(point.config, results=str(results)))
 
 
-def add(
-    point: PlannedPoint, repeat: int, speedups: list[float], job_s: float = 30.0, status: str = "complete"
-) -> RunRecord:
+def add(point: PlannedPoint, repeat: int, speedups: list[float], job_s: float = 30.0, **fields: object) -> RunRecord:
     """Write the record of a launch with a round of 5 s for each speedup, with and without allreduce; return it."""
     first = [{0: 1.0, 1: 2.0 / speedup, 2: 2.0 / speedup} for speedup in speedups]
     second = [{1: times[1], 2: times[2]} for times in first]
@@ -41,7 +39,7 @@ def add(
         ranks=[_rank(0, first, timed_s), _rank(1, second, timed_s)],
         repeat=repeat,
         job_s=job_s,
-        status=status,
+        **fields,
     )
     folder, generation = files.new_run(Run(point, repeat).home, repeat)
     write_file(folder / RECORD_NAME, dumps(replace(record, generation=generation)))

@@ -75,7 +75,7 @@ def described_shortfall(
 ) -> Shortfall:
     """Return the shortfall of a result, with the width of each ratio if they differ. times_s: of its launches."""
     halves = {key: number.half_width_fraction() if number else math.inf for key, number in measured.items()}
-    worst = max(halves.values(), default=math.inf)
+    worst = max(halves.values())
     texts = {key: f"± {100 * half:.2g} %" if math.isfinite(half) else "no interval" for key, half in halves.items()}
     same = len(set(texts.values())) == 1
     width = next(iter(texts.values())) if same else ", ".join(f"{key} {text}" for key, text in texts.items())
@@ -109,7 +109,7 @@ def shortfall(curve: CurveState) -> Shortfall | None:
 
 def _reasons(measured: Speedups, records: Sequence[RunRecord]) -> list[str]:
     """Return why the speedups of a curve are not more precise: too little was measured, or what scatters most."""
-    n = min((speedup.n if speedup else 0 for speedup in measured.values()), default=0)
+    n = min(speedup.n if speedup else 0 for speedup in measured.values())
     reasons = [f"only {n} of {intervals.MIN_VALUES} rounds that an interval needs"] if n < intervals.MIN_VALUES else []
     reasons += dict.fromkeys(why for speedup in measured.values() if speedup and (why := speedup.no_interval))
     if len(records) < MIN_LAUNCHES:

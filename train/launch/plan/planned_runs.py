@@ -132,8 +132,8 @@ def runs_of(points: Sequence[PlannedPoint], launcher: Launcher) -> list[Run]:
     all points alike; curves in rounds come before single points. If the launcher needs a fixed order, launcher.order
     says which sizes are first.
     """
-    repeats = max((point.config.measure.repeats for point in points), default=0)
-    seed = points[0].config.seed if points and launcher.random_order else None
+    repeats = max(point.config.measure.repeats for point in points)
+    seed = points[0].config.seed if launcher.random_order else None
     ordered: list[tuple[PlannedPoint, int]] = []
     for repeat in range(repeats):
         due = [point for point in points if repeat < point.config.measure.repeats]

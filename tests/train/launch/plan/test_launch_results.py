@@ -7,7 +7,7 @@ from record import rounds
 from record.schema import CoreUse
 from tests.helpers.launched_curves import add, curve
 from train.launch.plan import launch_results
-from train.launch.plan.launch_results import CurveState
+from train.launch.plan.launch_results import CurveState, Shortfall
 
 
 @pytest.fixture
@@ -20,13 +20,22 @@ def add_launches(tmp_path):
     ]
 
 
-def test_launches_that_agree_are_precise(tmp_path, add_launches):
-    records = add_launches(*[1.6] * 3)
-    result = rounds.speedups(records)
-    assert launch_results.is_precise(result, 0.05)
-    assert not launch_results.is_precise(result, 0.01)
-    assert launch_results.shortfall(CurveState(curve(tmp_path), records, 3)) is None  # the goal is reached
-    assert not launch_results.is_precise(rounds.speedups(records[:1]), 0.5)  # it does not show how launches differ
+def number(half, n=12, **values):
+    """Return 2 with an interval that allows for other launches. half: half its width, as a fraction."""
+    return Number(2.0, lambda _: (2 - 2 * half, 2 + 2 * half), n, "between launches", **values)
+
+
+def test_a_result_is_precise_if_each_speedup_has_a_narrow_interval_that_allows_for_other_launches(tmp_path):
+    assert launch_results.is_precise({"2": number(0.125)}, 0.125)
+    for other in (number(0.25), None):
+        assert not launch_results.is_precise({"2": number(0.125), "4": other}, 0.125)
+    alone = rounds.speedups([add(curve(tmp_path), 0, [1.59, 1.6, 1.61] * 3)])
+    assert all(speedup.half_width_fraction() < 0.5 for speedup in alone.values())
+    assert not launch_results.is_precise(alone, 0.5)  # it does not show how launches differ
+
+
+def test_launches_that_agree_lack_nothing(tmp_path, add_launches):
+    assert launch_results.shortfall(CurveState(curve(tmp_path), add_launches(*[1.6] * 3), 3)) is None
 
 
 def test_a_result_has_an_interval_from_two_launches_on(tmp_path, add_launches):
@@ -37,29 +46,38 @@ def test_a_result_has_an_interval_from_two_launches_on(tmp_path, add_launches):
     two = launch_results.result(CurveState(point, add_launches(1.5, 1.7, first=1), 3))
     assert two.startswith("tiny-rounds, 2 launches: 2 nodes 1.6x (1")
     assert two.endswith(" between launches)")
+    none = add(point, 3, [])
+    none.arms_left_out = {none.config["rounds"][2]["name"]: "no memory"}
+    assert launch_results.result(CurveState(point, [none], 3)) == (
+        "tiny-rounds, 1 launch: 2 nodes no complete round; left out: 2 nodes without-allreduce, no memory"
+    )
 
 
-def test_ratios_of_different_widths_are_named(tmp_path, add_launches, monkeypatch):
+@pytest.mark.parametrize(
+    ("n", "reason"), [(6, "single rounds scatter by 30 %"), (5, "only 5 of 6 rounds that an interval needs")]
+)
+def test_ratios_of_different_widths_are_named(tmp_path, add_launches, monkeypatch, n, reason):
+    """The wider interval is five times too wide: it needs 25 times the three launches, so 72 more of 30 s."""
     records = add_launches(1.5, 1.5, 1.5)
-    halves = dict(zip(rounds.speedups(records), (0.06, 0.2), strict=True))
-    measured = {
-        name: Number(1.5, lambda _, half=half: (1.5 - 1.5 * half, 1.5 + 1.5 * half), 12, "between launches")
-        for name, half in halves.items()
-    }
+    numbers = (number(0.06, n, scatter=0.1), number(0.25, scatter=0.3, rounds_share=0.5))
+    measured = dict(zip(rounds.speedups(records), numbers, strict=True))
     monkeypatch.setattr(rounds, "point_speedups", lambda _: measured)
-    text = launch_results.shortfall(CurveState(curve(tmp_path), records, 3)).text
-    assert text == "tiny-rounds: 2 nodes ± 6 %, 2 nodes without-allreduce ± 20 %"
+    assert launch_results.shortfall(CurveState(curve(tmp_path), records, 3)) == Shortfall(
+        "tiny-rounds: 2 nodes ± 6 %, 2 nodes without-allreduce ± 25 %", [reason], 72 * 30.0
+    )
 
 
 def test_a_curve_that_is_not_precise_says_how_wide_it_is_why_and_how_much_longer_it_takes(tmp_path, add_launches):
     point = curve(tmp_path)
     few = launch_results.shortfall(CurveState(point, [add(point, 0, [1.6], job_s=30.0)], 3))
-    assert few == launch_results.Shortfall(
+    assert few == Shortfall(
         "tiny-rounds: no interval",
         ["only 1 of 6 rounds that an interval needs", "only 1 of 3 launches that show how launches differ"],
         60.0,
     )
     assert few.line() == f"tiny-rounds: no interval: {'; '.join(few.reasons)}; needs 60 s more"
+    none = launch_results.shortfall(CurveState(point, [add(point, repeat, []) for repeat in (1, 2, 3)], 3))
+    assert none == Shortfall("tiny-rounds: no interval", ["only 0 of 6 rounds that an interval needs"], 30.0)
     records = add_launches(1.4, 1.6, 1.8, first=1)
     [worst] = {i.half_width_fraction() for i in rounds.speedups(records).values()}
     wide = launch_results.shortfall(CurveState(point, records, 3))
@@ -74,11 +92,11 @@ def test_the_cause_that_is_named_is_the_one_that_widens_the_interval(tmp_path):
     scattered = [math.exp(x) for x in (0.0, 0.0, 0.2, -0.2)]
     records = [add(point, repeat, scattered) for repeat in range(3)]
     assert launch_results.shortfall(CurveState(point, records, 3)).reasons == ["single rounds scatter by 14 %"]
-    disturb(records[0], 1)  # one round of twelve is no cause
+    for record in records[:2]:
+        disturb(record, 2)  # four rounds of twelve, half as many as count, are no cause
     [reason] = launch_results.shortfall(CurveState(point, records, 3)).reasons
     assert reason.startswith("single rounds scatter by ")
-    for record in records:
-        disturb(record, 2)
+    disturb(records[2], 2)
     [others] = launch_results.shortfall(CurveState(point, records, 3)).reasons
     assert others == "6 of 12 rounds left out: others took 44 % of a core"  # without a tick of 0.01 s
 

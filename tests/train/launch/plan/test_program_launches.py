@@ -9,6 +9,7 @@ from tests.helpers.launch_plans import plan_points
 from train.config.identity import config_hash, resolved
 from train.launch.plan import program_launches
 from train.launch.plan.planned_runs import Run
+from train.launch.plan.queue import Queue
 
 
 @pytest.fixture
@@ -67,8 +68,15 @@ def test_a_programs_number_is_in_doubt_when_each_size_was_launched(program):
     doubted = {1: [10.0] * 6, 2: [50.0] * 6}  # each launch took 1 s
     add_printed(program[:1], doubted)
     assert program_launches.doubts(program) == []
+    assert [*Queue(program, force=True)] == program
+    alone = Queue(program[:1], force=False)
+    assert (alone.shortfalls(), alone.precision_fraction) == ([], 0.05)
     add_printed(program[1:2], doubted)
     assert ": 5x by the number, 2x by the running time" in "".join(program_launches.doubts(program))
+    assert [*Queue(program, force=False)] == []  # no more are made, but for one of each size that is forced
+    assert [*Queue(program, force=True)] == program[:2]
+    ended = Queue(program[:2], force=False)
+    assert (ended.curve_result(program[0]), ended.shortfalls()) == ("", [])
 
 
 def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program):
@@ -76,6 +84,18 @@ def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program
     add_printed(program, noisy)
     more = program_launches.next_launches(program)
     assert {(run.point.name, run.repeat) for run in more} == {("nodes1", 6), ("nodes2", 6)}
-    assert program_launches.shortfall(program).text.startswith("nodes2: ± ")
+    queue = Queue(program, force=False)
+    assert (queue.runs, queue.curve_result(program[0])) == (more, "")  # until the last launch
     add_printed(more, noisy, job_s=60.0)
-    assert program_launches.next_launches(program) == []  # 132 s of 100
+    ended = Queue(program, force=False)
+    assert (ended.runs, ended.curve_result(program[0])) == ([], program_launches.result(program))  # 132 s of 100
+    [short] = ended.shortfalls()
+    assert short.text.startswith("nodes2: ± ")
+    assert ended.sufficient_s([]) == 180  # whole minutes
+
+
+def test_no_size_of_a_program_is_launched_again_after_it_failed(program):
+    queue = Queue(program, force=False)
+    queue.add(program[0], None, "it failed")
+    why = "an earlier launch of it failed, and another would fail alike"
+    assert [queue.skip_reason(run) for run in program[2:4]] == [why, ""]
