@@ -86,9 +86,9 @@ def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program
     assert {(run.point.name, run.repeat) for run in more} == {("nodes1", 6), ("nodes2", 6)}
     queue = Queue(program, force=False)
     assert (queue.runs, queue.curve_result(program[0])) == (more, "")  # until the last launch
-    add_printed(more, noisy, job_s=60.0)
+    add_printed(more, noisy, job_s=54.5)
     ended = Queue(program, force=False)
-    assert (ended.runs, ended.curve_result(program[0])) == ([], program_launches.result(program))  # 132 s of 100
+    assert (ended.runs, ended.curve_result(program[0])) == ([], program_launches.result(program))  # 121 s of 100
     [short] = ended.shortfalls()
     assert short.text.startswith("nodes2: ± ")
     assert ended.sufficient_s([]) == 180  # whole minutes
