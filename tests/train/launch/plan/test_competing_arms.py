@@ -58,7 +58,7 @@ def test_a_slower_arm_stays_dropped_and_the_others_are_compared_unless_it_is_the
     def contest(repeats=6, compete=True, base=""):
         settings = with_values(config, {"measure.compete": compete, "measure.repeats": repeats})
         roles = {arm: "base" if arm == base else "point" for arm in ("fast", "second", "slow")}
-        return [Run(PlannedPoint(arm, (), settings, role=role), 0) for arm, role in roles.items()]
+        return [Run(PlannedPoint(arm, (), settings, {}, arm, role, ()), 0) for arm, role in roles.items()]
 
     def launch(run, *logs, first=0):
         for repeat, log in enumerate(logs, first):

@@ -57,7 +57,7 @@ def test_under_slurm_the_order_is_fixed(first, nodes):
 def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
     first, second, *_ = runs()
     durations = Durations()
-    assert estimate([], durations).text() == "nothing left"
+    assert (estimate([], durations), Estimate().text()) == (Estimate(), "nothing left")
     assert estimate([first, second], durations).text() == "2 min, assumed"  # two of launcher.assumed_run_s=60
     durations.add(first, 60.0)
     durations.add(first, 80.0)
