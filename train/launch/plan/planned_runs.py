@@ -30,8 +30,8 @@ class PlannedPoint:
     overrides: tuple[str, ...]  # those that compose it by hand
     config: RunConfig
     swept: dict[str, Any]  # key that the experiment sweeps -> this point's value
-    arm: str | None  # the name| None = None  # the name of its arm, or of a control on emulated nodes
-    role: Role | None  #| None = "point"  # None: a curve in rounds, whose arms have one each
+    arm: str | None  # the name of its arm, or of a control on emulated nodes
+    role: Role | None  # None: a curve in rounds, whose arms have one each
     arm_keys: tuple[str, ...]  # dotted keys in which the arms of the experiment differ
 
     @cached_property
