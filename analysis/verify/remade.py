@@ -80,7 +80,6 @@ def _remade(run: RunRecord, contents: Mapping[str, bytes]) -> RunRecord:
     """Return the record of these files; the record itself says only how its job ended."""
     assignment = protocol.decoded_assignment(contents[ASSIGNMENT])
     ranks = [parts.decoded_part(content) for name, content in contents.items() if name != ASSIGNMENT]
-    ranks.sort(key=lambda part: part.rank)
     values = {"config": recorded_config.recorded(assignment.config)}
     config = migrations.migrate(values, run.schema_version)["config"]
     end = parts.JobEnd(started_at=_started_at(run, ranks), **{name: getattr(run, name) for name in _END})

@@ -55,8 +55,8 @@ def launch(
     """
     like, plan = real(nodes, repeat if times_of is None else times_of), names() if plan is None else plan
     folder, generation = files.new_run(home(results, nodes), repeat)
-    identity = {name: getattr(like, name) for name in ("experiment", "point", "command", "swept", "arm", "role")}
-    identity |= {"learning_rate": like.learning_rate, "arm_keys": like.arm_keys, "generation": generation}
+    fields = ("experiment", "point", "command", "swept", "arm", "role", "order", "learning_rate", "arm_keys")
+    identity = {name: getattr(like, name) for name in fields} | {"generation": generation}
     source, config = {"train/a.py": "12"}, {**like.config, "program": None}
     assignment = protocol.Assignment(
         config, like.config_hash, repeat, source, False, False, identity=identity, plan=list(plan),
@@ -68,8 +68,8 @@ def launch(
     for rank in like.ranks:
         writer = PartWriter(protocol.part_path(folder, rank.rank, rank.host, 7), rank=rank.rank, host=rank.host)
         phases_s = {name: rank.phases_s[name] for name in PHASES[:last] if name in rank.phases_s}
-        began_at = datetime.fromisoformat(like.started_at).timestamp() + rank.phases_s["start"]
-        writer.add(phases_s=phases_s, phase=PHASES[last], began_at=began_at)
+        launched_at = datetime.fromisoformat(like.started_at).timestamp() - 0.6  # by the clocks of ranks
+        writer.add(phases_s=phases_s, phase=PHASES[last], began_at=launched_at + rank.phases_s["start"])
         if ends == "complete":
             writer.add(**measured(rank), finished=True)
             if rank.rank == 0:
@@ -87,6 +87,7 @@ def measured(rank: Rank) -> dict[str, object]:
     shared = {field.name for field in dataclasses.fields(Rank)} & {f.name for f in dataclasses.fields(parts.RankPart)}
     usage = vars(rank.usage).values() if rank.usage else ()
     values = {name: getattr(rank, name) for name in shared - {"phases_s", "rank", "host"}}
+    values["step_times_s"] = [time_s + 1e-10 for time_s in rank.step_times_s]  # more digits than a record
     return values | {"samples": [*zip(*usage, strict=True)]}
 
 
@@ -120,8 +121,8 @@ def verified(results: Path) -> verify.Verification:
 
 
 def check(findings: Iterable[Finding], *texts: str) -> None:
-    """Assert that each finding has the words of one text (parts: ` / `) in its rule, severity and stated text."""
-    lines = [f" {each.rule} {each.severity} {each.stated}" for each in findings]
+    """Assert that each finding has the words of one text (parts: ` / `) in all but its place."""
+    lines = [f" {each.rule} {each.severity} {each.stated}; {each.follows}; {each.meaning}" for each in findings]
     assert len(lines) == len(texts), lines
     for text in texts:
         line = next((line for line in lines if all(f" {part}" in line for part in text.split(" / "))), None)

@@ -15,7 +15,7 @@ from record import ledger
 from record import schema as record
 from record.schema import RECORD_NAME
 from tests.helpers import launched
-from tests.helpers.launched import check, drop, home, verified
+from tests.helpers.launched import check, drop, home, keep_lines, verified
 
 
 def delete(results: Path, *patterns: str) -> None:
@@ -30,8 +30,9 @@ def cut_short(results: Path, nodes: int) -> None:
 
 
 def write_on(results: Path) -> None:
+    """Write a line and a part of one."""
     with (home(results) / "r1" / "rank-1.host0.7.jsonl").open("a") as file:
-        file.write('{"notes": ["late"]}\n')
+        file.write('{"notes": ["late"]}\n{"notes"')
 
 
 def copy_run(results: Path, *names: str) -> None:
@@ -48,14 +49,14 @@ def read_again(results: Path) -> None:
     path.write_bytes(record.dumps(run))
 
 
-def launch_twice_without_locks(results: Path) -> None:
+def launch_without_locks(results: Path) -> None:
+    """Launch as if the ledger had only its first line, as one that read it with another launcher."""
     path = home(results) / ledger.NAME
     before = path.read_bytes()
+    keep_lines(results, slice(1))
+    first = path.read_bytes()
     launched.launch(results, 2, 3)
-    first = path.read_bytes().removeprefix(before)
-    path.write_bytes(before)
-    launched.launch(results, 2, 4)
-    path.write_bytes(before + first + path.read_bytes().removeprefix(before))
+    path.write_bytes(before + path.read_bytes().removeprefix(first))
 
 
 def leave_pipes(results: Path) -> None:
@@ -75,7 +76,8 @@ def of_an_older_kit(results: Path) -> None:
     path.write_bytes(text.replace(run["sha256"].encode(), record.digest(text, run["sha256"]).encode()))
 
 
-CUT = ("ledger_broken note line 6 is incomplete", "launch_unaccounted note no line of the ledger / of its end")
+CUT = ("ledger_broken note line 6 is incomplete; a whole line; A crash", "launch_unaccounted note no line / of its end")
+REMOVED = "warning no ledger; the 4 lines that / found; It was removed or lost: launches"
 MISSING, NO_LEDGER = "of 6 records: files of their launches are missing", "3 of 6 records: no ledger"
 # What happened, and the findings. The launches are r0, r1 and r2 of two points, in turn.
 CASES = {
@@ -97,8 +99,8 @@ CASES = {
         "launch_unaccounted warning no line of the ledger",
     ),
     "two launchers in a folder without locks": (
-        [(launch_twice_without_locks,)],
-        "ledger_broken warning line 9 follows on another line",
+        [(launch_without_locks,)],
+        "ledger_broken warning line 7 follows on another line than the one before it; an unbroken chain; Two launchers",
     ),
     "backups": ([(copy_run, "r0-old", "r0 (copy)")], *["backup note a record"] * 2),
     # It says the same; the ledger knows that it is another file.
@@ -108,7 +110,7 @@ CASES = {
         "ledger_broken warning another ledger",
     ),
     "a rank that wrote on after its record": ([(write_on,)],),
-    "pipes": ([(leave_pipes,)], "ledger_broken warning no ledger", f"not_compared note 1 {MISSING} / {NO_LEDGER}"),
+    "pipes": ([(leave_pipes,)], f"ledger_broken {REMOVED}", f"not_compared note 1 {MISSING} / {NO_LEDGER}"),
 }
 
 
@@ -122,12 +124,22 @@ def test_misfortunes_and_what_is_no_fault(results, changes, texts):
 @pytest.mark.parametrize("ends", ["killed", "start", "broadcast", "timed"])
 def test_a_killed_launcher_a_full_disk_and_an_interruption(tmp_path, ends):
     """The same command goes on. A full disk leaves what a killed launcher leaves."""
-    results, lost = tmp_path / "results", ["launch_unaccounted note r0 began / no record"] * (ends == "killed")
+    results, lost = tmp_path / "results", ["launch_unaccounted note r0 began / It is in progress"] * (ends == "killed")
+    planned = f"launch_unaccounted warning planned / {launched.names()[5]}; all"
     launched.launch(results, 1, 0)
     launched.launch(results, 2, 0, ends=ends)
-    check(verified(results).findings, *lost, "launch_unaccounted warning planned")
+    check(verified(results).findings, *lost, planned)
     launched.launch(results, 2, 0)
-    check(verified(results).findings, *lost, "launch_unaccounted warning planned")
+    check(verified(results).findings, *lost, planned)
+
+
+def test_launches_that_never_began_are_named_or_their_point(tmp_path):
+    results, plan, rule = tmp_path / "results", launched.names(), "launch_unaccounted warning"
+    launched.launch(results, 1, 0)
+    check(verified(results).findings, f"{rule} planned / record: {', '.join(plan[1:5])} and 1 more; all")
+    launched.launch(results, 1, 1)
+    gone = f"{rule} points of the plan without a folder: {plan[1].removesuffix('/r0')}; all of the plan"
+    check(verified(results).findings, gone, f"{rule} planned, and no line or record: {plan[4]}; all of the plan")
 
 
 def test_a_launch_that_was_skipped_left_a_line(tmp_path):
@@ -162,10 +174,9 @@ def test_an_archive_holds_what_the_folder_holds(results):
 def test_a_ledger_that_was_lost_or_removed_is_named_by_the_launches_that_found_it(results):
     (home(results) / ledger.NAME).unlink()
     broken, missing = verified(results).findings
-    check([broken, missing], "ledger_broken warning no ledger", f"not_compared note {NO_LEDGER}")
-    assert broken.place.endswith(f"{home(results).name}/{ledger.NAME}")
-    assert broken.follows.startswith("the 4 lines that ")  # before the last launch there, each with two lines
-    assert broken.follows.endswith("/r2 found")
+    check([broken, missing], f"ledger_broken {REMOVED}", f"not_compared note {NO_LEDGER}")
+    assert broken.place == f"{home(results)}/{ledger.NAME}"
+    assert broken.follows.endswith("/r2 found")  # before the last launch there, each with two lines
 
 
 def crlf(content: bytes) -> bytes:
@@ -182,11 +193,12 @@ def indented(content: bytes) -> bytes:
     "change", [crlf, lambda content: content + b"\n", lambda content: b"\xef\xbb\xbf" + content, indented]
 )
 def test_line_ends_white_space_and_a_mark_are_named_and_the_record_counts(results, change):
+    write_on(results)
     paths = [path for path in home(results).rglob("*.json*") if change(path.read_bytes()) != path.read_bytes()]
     for path in paths:
         path.write_bytes(change(path.read_bytes()))
     rewritten = [path for path in paths if path.name in ("record.json", "run.json")]
-    check(verified(results).findings, *["rewritten note other bytes"] * len(rewritten))
+    check(verified(results).findings, *["rewritten note other bytes; those when its / Line ends"] * len(rewritten))
     assert verified(results).remade == 6
     assert len(record.find(results)) == 6
     assert not Study(results).left_out
@@ -203,3 +215,11 @@ def test_a_record_elsewhere_is_verified_by_the_files_in_its_folder(results, tmp_
     shutil.copytree(home(results) / "r1", alone)
     (finding,) = verify.verify(verify.on_disk([str(alone / RECORD_NAME)])).findings
     assert finding.stated == "1 of 1 records: no ledger: launches that were dropped do not show"
+    assert [point.folder for point in verify.on_disk(["/record.json", "/mine/record.json"])] == ["/"]  # no two above it
+
+
+def test_the_path_of_a_point_is_relative_in_a_folder_above_its_experiment(results, monkeypatch):
+    folder = home(results)
+    for here, path in ((results, folder.relative_to(results)), (folder.parents[1], folder)):
+        monkeypatch.chdir(here)
+        assert verify.on_disk([str(folder / "r1" / RECORD_NAME)])[-1].folder == str(path)

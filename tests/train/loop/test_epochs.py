@@ -1,4 +1,6 @@
+import itertools
 import os
+import pickle
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -7,7 +9,7 @@ import pytest
 
 from record.parts import PartWriter, read_part
 from record.schema import Epoch
-from tests.helpers.context import make_context
+from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.learners import Learner, losses
 from train.config.compose import load
 from train.loop import NotFinite, epochs
@@ -18,13 +20,23 @@ NAN = float("nan")
 
 
 @pytest.fixture(autouse=True)
-def no_devices(monkeypatch):
+def a_second_at_each_reading(monkeypatch):
+    """A step takes two: it reads the clock at its begin, for its begin in the epoch, and at its end."""
+    now = itertools.count(1000.0).__next__
+    monkeypatch.setattr("train.loop.timed_steps.time", SimpleNamespace(time=now, perf_counter=now))
     monkeypatch.setattr("train.loop.timed_steps.synchronize_devices", lambda: None)
+
+
+class TwoAlike(FirstOfTwo):
+    """The first of two ranks that train alike."""
+
+    def sum(self, values):
+        return 2 * values
 
 
 def train(step, context=None, progress=None, **means):
     """Train with a step; return what the rank records and the progress at each save."""
-    context, saved = context or make_context(load(TWO_EPOCHS)), []
+    context, saved = context or make_context(load(TWO_EPOCHS), TwoAlike()), []
     learner = Learner(step, SimpleNamespace(**means) if means else None)
     epochs.train_epochs(context, learner, progress or epochs.Progress(), saved.append)
     return context.part.part, saved
@@ -32,15 +44,24 @@ def train(step, context=None, progress=None, **means):
 
 def test_training_resumes_after_an_epoch_as_if_nothing_had_happened():
     part, (after_first, after_second) = train(losses(*VALUES))
-    first, second = part.epochs
-    assert (first.steps, first.train_loss, first.train_accuracy) == (5, 3, 0.5)
-    assert (second.steps, second.train_loss, second.train_accuracy) == (5, 8, 0.5)
-    assert part.losses == [*VALUES[1:]]  # the first step is not timed
+    # The clock is also read at the begin and the end of a window, which the first step is before.
+    first, second = Epoch(1, 5, 2.0 + 13.0, 3.0, 0.5), Epoch(2, 5, 16.0, 8.0, 0.5)
+    assert (part.epochs, part.losses) == ([first, second], [*VALUES[1:]])
     assert [(len(p.epochs), p.steps) for p in (after_first, after_second)] == [(1, 5), (2, 10)]
 
     resumed, _ = train(losses(*VALUES[5:]), progress=after_first)
-    assert [(epoch.steps, epoch.train_loss) for epoch in resumed.epochs] == [(5, 3), (5, 8)]
+    assert (resumed.epochs, resumed.losses) == ([first, replace(second, duration_s=15.0)], part.losses)
     assert len(resumed.step_times_s) == 4  # the first of the five is traced again
+    complete, _ = train(losses(), progress=after_second)
+    assert (complete.epochs, complete.losses) == (part.epochs, part.losses)
+
+
+def test_the_model_answers_after_the_last_epoch():
+    learner, asked = Learner(losses(*VALUES)), []
+    learner.evaluate = asked.append
+    answers = epochs.train_epochs(make_context(load(TWO_EPOCHS)), learner, epochs.Progress(), lambda progress: None)
+    assert asked == [None, answers]
+    assert answers.confusion.shape == (2, 2)
 
 
 @pytest.mark.parametrize(("ordered", "error"), [(False, None), (True, 1.5)])
@@ -68,7 +89,7 @@ def test_an_epoch_is_one_window_and_on_disk_when_the_next_one_begins(tmp_path):
     assert sixth.losses == [2.0, 3.0, 4.0, 5.0]
     assert len(sixth.step_times_s) == 4
     assert 0 < sixth.timed_cores.wall_s < part.timed_cores.wall_s  # of one epoch, of both
-    assert sixth.phase == "timed"
+    assert [part.phase for part in on_disk] == ["first_step", *["timed"] * 9]
 
 
 @pytest.mark.parametrize(
@@ -86,13 +107,9 @@ def test_after_a_loss_that_is_no_number_all_before_it_are_recorded(values, means
     assert [epoch.epoch for epoch in context.part.part.epochs] == [1] * (step > 5)
 
 
-def test_rank_0_records_what_its_part_lacks():
-    whole, (first, last) = train(losses(*VALUES))
-    late, second_rank = make_context(load(TWO_EPOCHS)), make_context(load(TWO_EPOCHS), SimpleNamespace(rank=1))
-    late.part.add(epochs=list(first.epochs), losses=list(first.losses))
-    for context in (late, late, second_rank):
-        epochs.record_progress(context, last)
-    assert (late.part.part.epochs, late.part.part.losses) == (whole.epochs, whole.losses)
+def test_only_rank_0_records_the_progress():
+    second_rank = make_context(load(TWO_EPOCHS), SimpleNamespace(rank=1))
+    epochs.record_progress(second_rank, progress_after(1))
     assert second_rank.part.part == PartWriter().part
 
 
@@ -152,18 +169,20 @@ def test_the_last_two_checkpoints_are_kept_and_the_newest_is_restored(save_check
     assert raised.value.filename == str(folder / "epoch-00001.npz")
 
 
-@pytest.mark.parametrize("damage", ["truncated", "a flipped bit", "empty"])
+@pytest.mark.parametrize("damage", ["truncated", "a flipped bit", "empty", "a pickle"])
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(save_checkpoints, damage):
     folder = save_checkpoints(2)
     newest = folder / "epoch-00002.npz"
     whole = newest.read_bytes()
     middle = whole.index(b"\xcd\xcc\xcc\x3d")  # a 0.1 among the weights
     flipped = whole[:middle] + b"\xcc" + whole[middle + 1 :]
-    newest.write_bytes({"truncated": whole[:-100], "empty": b"", "a flipped bit": flipped}[damage])
+    damaged = {"truncated": whole[:-100], "empty": b"", "a flipped bit": flipped, "a pickle": pickle.dumps([])}
+    newest.write_bytes(damaged[damage])
     progress, values, notes = restore(folder)
     assert (progress, values) == (progress_after(1), [1.0, 1])
     assert f"{newest}: damaged" in notes[0]
     assert "resumed after its epoch 1" in notes[1]
+    assert restore(save_checkpoints(2))[0] == progress_after(2)  # it takes the place of the damaged one
 
 
 @pytest.mark.parametrize(

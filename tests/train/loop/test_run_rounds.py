@@ -1,6 +1,7 @@
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,8 @@ from train.config.compose import load
 from train.config.measure_config import LaunchPlan
 from train.loop import NotFinite, run_rounds
 from train.rank.phases import PhaseClock
+from train.transport import RankUnresponsive
+from train.transport.tcp_group import TcpGroup
 
 BEFORE_S = 10.0  # since the launch, until the rounds begin
 
@@ -31,11 +34,11 @@ AT_ONCE = {"launch": LaunchPlan(rank_groups_at_once=True)}
 class FakeWindows:
     """Windows of arms whose steps all take the same time, by a clock that nothing else advances.
 
-    The time of a step in the warm-up is the next of `warm_up_s`. The disturbance of rank 0 is the same in all windows
-    of a round. `calls` has what is run, in its order.
+    The time of a step in the warm-up is the next of `warm_up_s`. What the hypervisor takes from rank 0 is the same in
+    all windows of a round, and another process takes 0.25 s. `calls` has what is run, in its order.
     """
 
-    limited = False
+    limited, spoilt = False, None  # the arms whose losses are no numbers
 
     def __init__(self, step_s: float, warm_up_s: Sequence[float], disturbances: Sequence[float], split: bool) -> None:
         self.now, self.calls, self.step_s = BEFORE_S, [], step_s
@@ -53,11 +56,12 @@ class FakeWindows:
         return next(self._warm_up_s)
 
     def run_window(self, arms: run_rounds.ArmSet, number: int, steps: run_rounds.Length) -> tuple[Window, bool]:
+        assert self.limited
         self.calls.append(("window", arms, number))
         self.now += self.step_s * (steps.timed + steps.untimed)
         stolen_s = self._disturbances[number] if number < len(self._disturbances) else 0.0
-        use = CoreUse(wall_s=1.0, own_s=1.0, busy_s=1.0, steal_s=stolen_s)
-        return Window(number, arms[0], 1.0, [self.step_s] * steps.timed, cores=use), True
+        use = CoreUse(wall_s=1.0, own_s=0.75, busy_s=1.0, steal_s=stolen_s)
+        return Window(number, arms[0], 1.0, [self.step_s] * steps.timed, cores=use), arms != self.spoilt
 
     def exchange(self, index: int, number: int) -> Window:
         self.calls.append(("exchange", index, number))
@@ -69,7 +73,7 @@ class FakeWindows:
 
 def measure(
     *overrides: str, arms=(ONE_NODE, TWO_NODES), groups=(), task=None, end_s=0.0, step_s=0.25, warm_up_s=(),
-    disturbances=(), answer: Callable = lambda value: value, **measured,
+    disturbances=(), answer: Callable = lambda value: value, spoilt=None, **measured,
 ):  # fmt: skip
     """Return the part of rank 0 and the calls of measured rounds.
 
@@ -79,13 +83,21 @@ def measure(
     config = load(["model=tiny", "nodes=2", "batch_per_rank=2", "measure.precision_fraction=0.9", *overrides])
     plan = LaunchPlan(tuple(arms), tuple(groups), rank_groups_at_once=bool(groups), rounds_end_s=end_s)
     config = with_values(config, {"launch": plan})
-    windows = FakeWindows(step_s, warm_up_s, disturbances, config.measure.split)
-    context = make_context(config, FirstOfTwo(answer), rounds=task or RoundsTask())
-    context = replace(context, clock=PhaseClock(started_at=0.0, now=lambda: windows.now))
+    windows, ranks = FakeWindows(step_s, warm_up_s, disturbances, config.measure.split), FirstOfTwo(answer)
+    note, windows.spoilt = windows.calls.append, spoilt
+    ranks.barrier = lambda: note("barrier")
+    gate = SimpleNamespace(wait_for_quota=lambda: note("quotas"), release=lambda: note("no quotas"))
+    clock = PhaseClock(0.0, lambda phase, phases_s: note((phase, dict(phases_s))), now=lambda: windows.now)
+    context = replace(make_context(config, ranks, rounds=task or RoundsTask(), gate=gate), clock=clock)
     context.part.add(**measured)
     run_rounds.measure_rounds(context, windows)
     assert not windows.limited
     return context.part.part, windows.calls
+
+
+def otherwise(kind, **changes):
+    """Return what makes the answers of rank 1: those of rank 0, of this kind with these changes."""
+    return lambda value: replace(value, **changes) if isinstance(value, kind) else value
 
 
 def round_numbers(part) -> list[int]:
@@ -110,21 +122,28 @@ def test_before_and_after_the_rounds_rooflines_are_measured_and_at_last_all_rank
     part, calls = measure("measure.split=true", arms=(ONE_NODE, TWO_NODES, CONTROL, arm(2, link_mbit_per_s=100.0)))
     assert [call for call in calls if call[0] != "window"] == [
         "trace",
+        ("warm_up", {"start": BEFORE_S}),
         *(("steps", (index,), steps) for index in range(4) for steps in (2, 1)),  # the first is traced
         ("exchange", 1, 0),  # traced
+        "quotas",
         # Once for each number of ranks and each rate of links.
         *(("roofline", index, False) for index in (0, 1, 3)),
+        ("timed", {"start": BEFORE_S, "warm_up": 0.0}),
+        "barrier",
         ("exchange", 1, 0),
+        ("evaluate", {"start": BEFORE_S, "warm_up": 0.0, "timed": 2.0}),
         *(("roofline", index, True) for index in (0, 1, 3)),
+        "no quotas",
         ("steps", (1,), 1),
     ]
     assert [(window.round, window.arm) for window in part.exchanges] == [(0, 1)]
 
 
-@pytest.mark.parametrize(("end_s", "count"), [(0.0, 1), (3.4, 3), (3.6, 4)])
+@pytest.mark.parametrize(("end_s", "count"), [(0.0, 1), (3.5, 3), (3.6, 4)])
 def test_half_of_the_last_round_may_be_beyond_the_end_of_the_launch(end_s, count):
-    """After three rounds the fourth would have its middle at 3.5 s."""
-    assert round_numbers(measure(end_s=BEFORE_S + end_s)[0]) == [*range(count)]
+    """After three rounds the fourth would have its middle at 3.5 s, by the clock of rank 0."""
+    late = otherwise(run_rounds._Report, began_s=0.0, elapsed_s=1000.0)
+    assert round_numbers(measure(end_s=BEFORE_S + end_s, answer=late)[0]) == [*range(count)]
 
 
 def test_rounds_that_begin_late_have_their_time():
@@ -139,19 +158,29 @@ def test_rounds_end_once_enough_of_them_count():
 
 
 def test_a_round_is_disturbed_as_much_as_its_most_disturbed_rank():
-    def disturbed(value):
-        return replace(value, disturbance=0.5) if isinstance(value, run_rounds._Report) else value
-
+    disturbed = otherwise(run_rounds._Report, disturbance=0.5)
     assert measure(disturbances=[0.2], answer=disturbed)[0].disturbances == [0.5]
     assert measure(disturbances=[0.7], answer=disturbed)[0].disturbances == [0.7]
 
 
-def test_a_loss_of_another_rank_that_is_no_number_ends_the_rounds_after_they_are_recorded():
-    def spoilt(value):
-        return replace(value, finite=False) if isinstance(value, run_rounds._Report) else value
+@pytest.mark.parametrize(("seat", "disturbance"), [({"cores": [1]}, 0.24), ({"rank_group": 1}, 0.24), ({}, 0.0)])
+def test_what_ranks_on_the_same_cores_take_from_each_other_disturbs_no_round(seat, disturbance):
+    """Another process took 0.25 s, less a tick. Rank groups take turns."""
+    part, _ = measure(cores=[0], answer=otherwise(run_rounds._Seat, **seat))
+    assert part.disturbances == [pytest.approx(disturbance)]
 
-    with pytest.raises(NotFinite, match="not finite at step 3"):  # at the latest: the two steps of a window, and one
-        measure(answer=spoilt)
+
+@pytest.mark.parametrize("spoilt", [{"answer": otherwise(run_rounds._Report, finite=False)}, {"spoilt": (1,)}])
+def test_a_loss_of_any_rank_that_is_no_number_ends_the_rounds_after_they_are_recorded(spoilt):
+    # At the latest: of a millisecond a window needs 23 steps, as 4 x 5 ms / 0.9 is 22.2 ms; and one before it.
+    with pytest.raises(NotFinite, match="not finite at step 24"):
+        measure(warm_up_s=[0.001, 0.001, 0.25, 0.25], **spoilt)
+
+
+def test_emulated_nodes_make_steps_again_under_their_quotas_and_what_keeps_them_awake_disturbs_no_round():
+    part, calls = measure("system.cpu_quota_per_node=0.2", cores=[0], answer=otherwise(run_rounds._Seat, cores=[1]))
+    assert [call[2] for call in calls if call[0] == "steps"] == [2, 1, 2, 1, 2, 1, 2, 1, 1]
+    assert part.disturbances == [0.0]
 
 
 def test_rank_groups_at_once_measure_in_one_window():
@@ -162,13 +191,13 @@ def test_rank_groups_at_once_measure_in_one_window():
 
 
 def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named():
-    # Every step takes 0.9 s, whatever the batch.
-    arms = [arm(name=f"batch{batch}", batch_per_rank=batch, role="base") for batch in (1, 2, 4, 64)]
-    # Windows of 2 steps: 1.8 s + 1.8 s; batch 4 is expected to take a step of 1.8 s: 5.4 s a round, 32 s for six.
-    # It takes 2 steps of 0.9 s. Batch 64 would then take a step of 14.4 s: 20 s a round, 119 s for six.
-    part, _ = measure("measure.repeats=1", arms=arms, step_s=0.9, end_s=75)
-    assert part.arms_left_out == {"batch64": "a round with it would take 20 s; a launch has 75 s"}
-    assert {window.arm for window in part.windows} == {0, 1, 2}
+    # Every step takes 0.9 s, whatever the batch; the first two batches are measured with any budget.
+    arms = [arm(name=f"batch{batch}", batch_per_rank=batch, role="base") for batch in (1, 64, 6404, 128)]
+    # Windows of 3 steps: 2.7 s + 2.7 s. Batch 6404 would take one step of 90.06 s: 95.46 s a round.
+    # Batch 128 is expected to take one of 1.8 s: 7.2 s a round, 21.6 s for three of the six rounds in two launches.
+    part, _ = measure("measure.repeats=2", "measure.precision_fraction=0.02", arms=arms, step_s=0.9, end_s=30)
+    assert part.arms_left_out == {"batch6404": "a round with it would take 95 s; a launch has 30 s"}
+    assert {window.arm for window in part.windows} == {0, 1, 3}
 
 
 @pytest.mark.parametrize(
@@ -176,7 +205,7 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named():
     [
         ({}, 0.125, 4, 1),  # 4 x 5 ms / 0.05 = 0.4 s
         ({}, 0.39, 2, 1),
-        ({}, 0.41, 2, 0),  # long steps need no untimed one before them
+        ({}, 0.4, 2, 0),  # long steps need no untimed one before them
         ({}, 1.0, 1, 0),
         ({"system.cpu_quota_per_node": 0.2}, 0.5, 4, 0),  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
         ({**AT_ONCE, "distribution.cycle_time_ms": 10}, 0.2, 4, 1),  # 4 cycles of 10 ms / 0.05 = 0.8 s
@@ -197,10 +226,22 @@ def test_ranks_that_a_stall_check_would_end_while_they_wait_are_an_error(monkeyp
     """They wait for windows of 0.5 s, ten times as long if those are disturbed."""
     for enough in ("0", "5.0"):
         monkeypatch.setenv("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", enough)
-        measure()
-    monkeypatch.setenv("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "4.9")
-    with pytest.raises(ConfigError, match=r"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=4\.9: ranks wait while others"):
-        measure()
+        measure(warm_up_s=[0.1, 0.1, 0.25, 0.25])
+    for short in ("4.9", "0.5"):
+        monkeypatch.setenv("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", short)
+        with pytest.raises(ConfigError, match=rf"^HOROVOD_STALL_SHUTDOWN_TIME_SECONDS={short}: .* at least 5$"):
+            measure(warm_up_s=[0.1, 0.1, 0.25, 0.25])
+
+
+@pytest.mark.parametrize(("gloo_s", "limit_s"), [("2000", 2000), ("500", 1000)])
+def test_a_rank_that_does_not_come_to_a_window_is_named(monkeypatch, gloo_s, limit_s):
+    """Ten windows of 100 s are waited for, or as long as Gloo waits."""
+    monkeypatch.setenv("HOROVOD_GLOO_TIMEOUT_SECONDS", gloo_s)
+    ranks = TcpGroup(0, 2, [])
+    run_rounds._limit_waits(ranks, ["a", "b"], longest_s=100.0)
+    ranks.on_wait(1, limit_s)
+    with pytest.raises(RankUnresponsive, match=rf"rank 1 \(b\) did not come to the next window within {limit_s} s"):
+        ranks.on_wait(1, limit_s + 1.0)
 
 
 @pytest.mark.parametrize("cores", [4, 8])
@@ -209,7 +250,10 @@ def test_a_launch_on_the_machine_of_an_earlier_one_takes_its_step_times(cores):
     environment = make_record().environment
     [host] = environment.hosts
     task = RoundsTask(earlier=EarlierLaunch([(host.host, host.cpu_model, cores)], [0.5, 0.5]))
-    part, calls = measure(task=task, environment=environment, warm_up_s=[0.001])
+    part, calls = measure(
+        task=task, environment=environment, warm_up_s=[0.001],
+        answer=lambda value: not value if isinstance(value, bool) else value,  # only rank 0 knows all hosts
+    )  # fmt: skip
     is_same = host.cores == cores
     assert [call for call in calls if call[0] == "roofline"] == ([] if is_same else [
         ("roofline", 0, False), ("roofline", 1, False), ("roofline", 0, True), ("roofline", 1, True)

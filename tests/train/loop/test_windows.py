@@ -2,6 +2,7 @@
 
 import itertools
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,8 @@ from train.config.compose import load
 from train.config.measure_config import LaunchPlan
 from train.loop import Length, windows
 from train.rank.quota_gate import QuotaGate
+
+PREPARED = ["restore", "synchronized", "barrier"]
 
 
 def arm(ranks: int = 1, **changes) -> RoundArm:
@@ -38,7 +41,8 @@ def events(monkeypatch):
     clock = SimpleNamespace(time=now, perf_counter=now)
     for module in ("windows", "timed_steps"):
         monkeypatch.setattr(f"train.loop.{module}.time", clock)
-        monkeypatch.setattr(f"train.loop.{module}.synchronize_devices", lambda: None)
+    monkeypatch.setattr("train.loop.timed_steps.synchronize_devices", lambda: None)
+    monkeypatch.setattr(windows, "synchronize_devices", lambda: events.append("synchronized"))
     monkeypatch.setattr(windows.placement, "move", lambda cores: events.append(f"on {cores}"))
     monkeypatch.setattr(QuotaGate, "use_link", lambda gate, rate: events.append(f"link {rate}"))
     monkeypatch.setattr(
@@ -72,7 +76,7 @@ def runner(events, *arms, absent=(), losses=(1.0,), settle=0, exchanges=None, an
 
 def test_a_window_has_nothing_but_timed_steps_between_its_barriers_from_the_first_weights_on(events):
     window, finite = runner(events, arm(), arm(2)).run_window((1,), 3, Length(2))
-    assert events == ["restore", "barrier", "step 1", "barrier", "step 1", "step 1", "barrier"]
+    assert events == [*PREPARED, "step 1", "barrier", "step 1", "step 1", "barrier"]
     # The clock is read at the begin of the window, three times in each step, and at the end.
     assert (window.round, window.arm, window.window_s, window.step_times_s) == (3, 1, 7.0, [2.0, 2.0])
     assert window.compute_times_s == [0.0, 0.0]
@@ -83,7 +87,7 @@ def test_a_window_has_nothing_but_timed_steps_between_its_barriers_from_the_firs
 @pytest.mark.parametrize(("settle", "untimed", "steps"), [(3, 1, 3), (0, 0, 0)])
 def test_reading_ahead_settles_before_a_window(events, settle, untimed, steps):
     runner(events, arm(), settle=settle).run_window((0,), 0, Length(1, untimed))
-    assert events == ["restore", "barrier", *["step 0"] * steps, "barrier", "step 0", "barrier"]
+    assert events == [*PREPARED, *["step 0"] * steps, "barrier", "step 0", "barrier"]
 
 
 def test_a_gpu_does_not_know_when_it_has_computed_and_a_loss_that_is_no_number_is_reported(events):
@@ -106,14 +110,14 @@ def test_a_rank_without_part_in_an_arm_waits_at_its_barriers(events):
 def test_rank_groups_at_once_measure_on_the_cores_of_each_and_wait_for_their_own(events):
     at_once = runner(events, arm(), arm(rank_group=1), absent=[1], core_sets=[[0], [1]])
     window, _ = at_once.run_window((0, 1), 0, Length(1))
-    part = ["restore", "barrier", "step 0", "barrier", "barrier of 0", "step 0", "barrier of 0", "barrier"]
+    part = [*PREPARED, "step 0", "barrier", "barrier of 0", "step 0", "barrier of 0", "barrier"]
     assert events == ["on [0]", *part, "on [1]", *part]
     assert (window.arm, window.step_times_s, window.window_s) == (0, [2.0, 2.0], 8.0)
 
 
 def test_an_exchange_is_made_twice_by_itself(events):
     window = runner(events, arm(2), exchanges={0: lambda: events.append("exchange")}).exchange(0, 4)
-    assert events == ["restore", "barrier", "barrier", "exchange", "exchange", "barrier"]
+    assert events == [*PREPARED, "barrier", *["exchange", "synchronized"] * 2, "barrier"]
     assert (window.round, window.arm, window.step_times_s, window.window_s) == (4, 0, [1.0, 1.0], 5.0)
 
 
@@ -121,9 +125,9 @@ def test_the_time_of_a_step_is_that_of_the_slowest_rank_and_its_step_is_then_tra
     slower = runner(events, arm(), answer=lambda value: value + 7.0 if isinstance(value, float) else value)
     assert slower.is_untraced((0,))
     assert slower.last_step_s((0,), 2) == 2.0 + 7.0
-    assert events == ["restore", "barrier", "step 0", "step 0"]
+    assert events == [*PREPARED, "step 0", "step 0"]
     assert not slower.is_untraced((0,))
-    assert runner(events, arm(), answer=lambda value: True if isinstance(value, bool) else value).is_untraced((0,))
+    assert runner(events, arm(), absent=[0], answer=lambda value: True).is_untraced((0,))
 
 
 @pytest.mark.parametrize(
@@ -135,8 +139,12 @@ def test_the_time_of_a_step_is_that_of_the_slowest_rank_and_its_step_is_then_tra
 )
 def test_all_ranks_trace_at_once_without_exchange(events, join_in_turn, traced):
     arms = arm(2), arm(batch_per_rank=4), arm(2, batch_per_rank=4), arm(batch_per_rank=8)
-    runner(events, *arms, join_in_turn=join_in_turn).trace()
+    tracing = runner(events, *arms, join_in_turn=join_in_turn)
+    tracing.arms[0] = replace(tracing.arms[0], step=tracing.arms[0].local_step)  # as without an exchange
+    tracing.trace()
     assert events == [*traced, "barrier"]
+    assert [windows.is_exchanged(each) for each in arms] == [True, False, True, False]
+    assert [tracing.is_untraced((index,)) for index in (0, 3)] == [False, True]
 
 
 def test_the_links_get_the_rate_of_an_arm_once_they_are_limited(events):
