@@ -101,9 +101,7 @@ def test_a_curve_with_longer_rounds_or_more_scatter_has_more_time(tmp_path, set_
         (1, 300.0, COST, 300.0),  # of a single launch as many as there is time for
     ],
 )
-def test_two_launches_are_expected_to_take_what_is_left_or_less(
-    tmp_path, set_left_s, repeats, left_s, cost, expected_s
-):
+def test_two_launches_are_to_take_what_is_left_or_less(tmp_path, set_left_s, repeats, left_s, cost, expected_s):
     set_left_s(left_s)
     point = curve(tmp_path, f"measure.repeats={repeats}")
     budget = Budget(100.0, {point.name: cost} if cost else {})
