@@ -61,7 +61,7 @@ def swept_values(config: RunConfig, keys: Iterable[str], overrides: Iterable[str
 
     overrides: those that composed the configuration; the last one of a group chose its file.
     """
-    chosen = dict(line.split("=", 1) for line in overrides if "=" in line)
+    chosen = dict(line.split("=", 1) for line in overrides)
     by_key = {key: attrgetter(key)(config) for key in keys}
     return {
         key: chosen.get(key, getattr(value, "name", key)) if is_dataclass(value) else value

@@ -97,7 +97,7 @@ def _key(point: PlannedPoint) -> tuple[str, ...]:
         return compared(point)
     others = [f"{key}={value}" for key, value in point.swept.items() if key not in (axis, LINK)]
     split = ("ranks_per_node", "threads_per_rank") if axis == "ranks_per_node" else ()
-    return (_process(config, *split), str(config.nodes if axis != _NODES else 0), *others)
+    return (_process(config, *split), *others)
 
 
 def _process(config: RunConfig, *without: str) -> str:
@@ -194,12 +194,11 @@ def _over_nodes(group: Sequence[PlannedPoint], arms: list[RoundArm]) -> list[Rou
 
     They include the controls without allreduce that measure.controls selects.
     """
-    points = [p for p in group if p.role != "control"]
     largest = _largest(group)
     control = largest.config.measure.controls
-    controlled = [] if control == "none" else points if control == "all" else [largest]
-    controls = [_arm(replace(point, role="control"), 0) for point in controlled if point.config.nodes > 1]
-    in_memory = [_arm(replace(point, role="in-memory"), 0) for point in points if _reads(point.config)]
+    controlled = [] if control == "none" else group if control == "all" else [largest]
+    controls = [_arm(replace(point, role="control")) for point in controlled if point.config.nodes > 1]
+    in_memory = [_arm(replace(point, role="in-memory")) for point in group if _reads(point.config)]
     arms = arms + [msgspec.structs.replace(arm, allreduce=False, reads=False) for arm in controls]
     arms += [msgspec.structs.replace(arm, reads=False) for arm in in_memory]
     alone = largest.config.ranks_per_node == 1  # a node of one rank has nothing to exchange
@@ -217,7 +216,7 @@ def _reads(config: RunConfig) -> bool:
     return config.measure.split and config.dataset.name != "synthetic"
 
 
-def _arm(point: PlannedPoint, group: int) -> RoundArm:
+def _arm(point: PlannedPoint, group: int = 0) -> RoundArm:
     config = point.config
     assert config.batch_per_rank is not None
     assert point.role is not None

@@ -81,8 +81,7 @@ def expand(overrides: Sequence[str], machine: Machine) -> Plan:
     if "nodes" in experiment.swept and not experiment.config.arms and counts[-1] < max(experiment.node_counts):
         # The largest possible point decides the share of a node.
         possible = ",".join(map(str, counts))
-        others = [line for line in overrides if line.partition("=")[0] != "nodes"]
-        smaller = expand([*others, f"nodes={possible}"], machine)
+        smaller = expand([*overrides, f"nodes={possible}"], machine)
         return replace(smaller, left_out=(*left_out, *smaller.left_out))
     all_points = [*points.values()]
     if experiment.config.arms:
