@@ -14,6 +14,7 @@ from train.config.compose import load
 from train.config.identity import config_hash, learning_rate, point_name, rebuild, resolved, values
 from train.config.measure_config import LaunchPlan
 from train.config.run_config import RunConfig
+from train.config.training_config import AugmentationConfig
 
 PS = ["distribution.backend=ps", "distribution.gradients=separate"]
 ARM = {"name": "a", "nodes": 1, "ranks": 1, "batch_per_rank": 1, "allreduce": True}
@@ -56,7 +57,7 @@ def test_without_horovod_nothing_else_differs():
     ("overrides", "swept", "arm", "name"),
     [
         (["nodes=2"], ["model", "nodes"], None, "resnet50-nodes2"),
-        (["nodes=1"], ["model"], "one-rank", "resnet50-one-rank"),
+        ([], ["system.link_mbit_per_s", "distribution.cycle_time_ms"], "a", "link_mbit_per_snull-cycle_time_ms20-a"),
         (PS, ["distribution.servers"], None, "servers1"),
     ],
 )
@@ -76,11 +77,18 @@ def test_a_swept_key_that_names_no_point_is_an_error(swept, problem):
         point_name(load([]), [swept])
 
 
+def test_a_swept_group_has_the_name_of_the_file_that_was_chosen():
+    overrides = ["model=alexnet_67", "tracking.notes='a=b'"]
+    swept = identity.swept_values(load(overrides), ["model", "dataset", "nodes"], overrides)
+    assert swept == {"model": "alexnet_67", "dataset": "synthetic", "nodes": 2}  # its model is called alexnet
+
+
 def test_the_learning_rate_follows_the_batches_of_a_step():
     overrides = ["nodes=2", "optimizer.learning_rate=0.1", "distribution.backward_passes_per_step=3"]
     key = "optimizer.learning_rate_scaling"
     rates = [learning_rate(load([*overrides, f"{key}={kind}"])) for kind in ("none", "linear", "sqrt")]
     assert rates == pytest.approx([0.1, 0.6, 0.1 * 6**0.5])
+    assert [learning_rate(load([f"experiment={name}"])) for name in ("allreduce_bench", "scaling")] == [None, None]
 
 
 def test_a_record_keeps_only_what_the_run_uses():
@@ -120,13 +128,15 @@ def test_a_rank_group_has_the_configuration_of_its_launch_with_what_differs():
     launch = load([*common, "threads_per_rank=2"])
     group = load([*common, "ranks_per_node=2", "threads_per_rank=1", "distribution.cycle_time_ms=5"])
     differing = identity.differing_settings(launch, group)
-    assert identity.differing_settings(launch, launch) == {}
     assert differing == {
         "ranks_per_node": 2, "threads_per_rank": 1, "batch_per_rank": 4, "distribution.cycle_time_ms": 5.0,
     }  # fmt: skip
     assert identity.config_of(launch, 0) is launch
     assert launch.ranks_of_job == launch.ranks == 1
     plan = {"launch": LaunchPlan(rank_groups=(RankGroup({}, 0, 1), RankGroup(differing, 1, 2)))}
+    others = {"measure.repeats": 9, "derived": (), "results": "/else", "tracking.notes": "n"}  # of a launch as a whole
+    changed = plan | others | {"dataset.augmentation": AugmentationConfig()}
+    assert identity.differing_settings(launch, with_values(launch, changed)).keys() == {"dataset.augmentation"}
     launch = with_values(launch, plan)
     assert [identity.config_of(launch, number) for number in (0, 1)] == [launch, with_values(group, plan)]
     assert launch.ranks_of_job == 3

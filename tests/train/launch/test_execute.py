@@ -48,7 +48,8 @@ def test_a_dry_run_mounts_the_folder_that_a_run_would(tmp_path, monkeypatch, cap
 
 def test_points_too_large_for_the_memory_are_left_out_and_the_status_says_so(tmp_path, monkeypatch, capsys):
     overrides = (*WEAK, f"results={tmp_path}")
-    monkeypatch.setattr(Local, "hardware", lambda self, config: [Hardware("a", 0, 900_000_000)])
+    hosts = [Hardware("a", 0, 9 * 10**8), Hardware("b", 0), Hardware("c", 0, 10**12)]
+    monkeypatch.setattr(Local, "hardware", lambda self, config: hosts)
     plan = make(overrides, Machine(2, "no control groups"))
     assert [point.name for point in plan.points] == ["tiny-nodes1"]
     show_plan(plan, Console(soft_wrap=True))

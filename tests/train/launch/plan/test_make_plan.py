@@ -1,16 +1,17 @@
 import itertools
-import shutil
+from dataclasses import replace
 
 import pytest
-import yaml
 
 from tests.helpers.launch_plans import make_plan, plan_points
 from train.config import compose
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash
+from train.config.run_config import ExperimentConfig
 from train.launch.launchers import LAUNCHERS
-from train.launch.launchers.base import Machine
+from train.launch.launchers.base import Hardware, Machine
+from train.launch.launchers.local import Local
 from train.launch.plan.make_plan import expand, make
 
 
@@ -18,10 +19,17 @@ def names(*overrides: str) -> list[str]:
     return [point.name.removeprefix("tiny-") for point in plan_points(*overrides)]
 
 
-def test_a_point_that_is_not_there_cannot_be_chosen():
-    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2")
-    with pytest.raises(ConfigError, match="--only tiny-nodes9: no such point; allowed are tiny-rounds"):
-        make(overrides, Machine(2, "no control groups"), "tiny-rounds,tiny-nodes9")
+def test_points_are_chosen_by_their_names(monkeypatch):
+    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.separate_launches=true")
+    machine, points = Machine(2, "no control groups"), ["tiny-nodes1", "tiny-rounds"]
+    for only, chosen in ((None, points), ("tiny-rounds", points[1:])):
+        plan = make(overrides, machine, only)
+        assert ([point.name for point in plan.points], plan.spanned, plan.without_rounds) == (chosen, 2, ())
+    with pytest.raises(ConfigError, match="--only tiny-nodes9: no such point; allowed are tiny-nodes1, tiny-rounds"):
+        make(overrides, machine, "tiny-rounds,tiny-nodes9")
+    monkeypatch.setattr(Local, "hardware", lambda self, config: [Hardware("a", 0)])
+    with pytest.raises(ConfigError, match="device=gpu: tiny-nodes1 needs 1 GPUs; a has 0"):
+        make((*overrides, "device=gpu"), machine)
 
 
 @pytest.mark.parametrize(
@@ -50,19 +58,29 @@ def test_the_points_are_those_of_the_experiment_and_of_the_command_line(override
     assert names(*f"experiment={overrides}".split()) == expected
 
 
+HOSTS = "launcher=ssh launcher.hosts=[a,b] system.cores_per_node=4 system.gpus_per_node=2"
+
+
 @pytest.mark.parametrize(
-    ("nodes", "machine", "cores_per_node"),
+    ("nodes", "given", "machine", "added", "threads"),
     [
-        (2, Machine(cores=8, threads=16), 4),
-        (2, Machine(cores=2), 1),
-        (8, Machine(cores=2, no_quotas="no control groups"), 1),
-        ("4 system.smt=true", Machine(cores=8, threads=16), 4),
+        (2, "", Machine(cores=8, threads=16), "system.cores_per_node=4", 4),
+        (2, "", Machine(cores=2), "system.cores_per_node=1", 1),
+        (8, "", Machine(cores=2, no_quotas="no control groups"), "system.cores_per_node=1", 1),
+        (4, "system.smt=true", Machine(cores=8, threads=16), "system.cores_per_node=4", 4),
+        (2, f"{HOSTS} device=gpu", Machine(1), "ranks_per_node=2", 2),  # one for each GPU
+        (2, f"{HOSTS} device=gpu ranks_per_node=1", Machine(1), "", 4),
+        (2, f"{HOSTS} device=cpu", Machine(1), "", 4),
     ],
 )
-def test_a_node_is_the_same_machine_at_every_point(nodes, machine, cores_per_node):
-    points = expand(f"experiment=weak_scaling model=tiny nodes={nodes}".split(), machine).points
-    cores = {(point.config.system.cores_per_node, point.config.threads_per_rank) for point in points}
-    assert cores == {(cores_per_node, cores_per_node)}
+def test_a_node_is_the_same_machine_at_every_point(nodes, given, machine, added, threads):
+    fixed = ["experiment=weak_scaling", *given.split()]
+    points = expand([*fixed, "model=tiny", f"nodes={nodes}"], machine).points
+    assert [point.overrides for point in points] == [
+        (*fixed, *added.split(), "model=tiny", f"nodes={n}", f"threads_per_rank={threads}")
+        for n in (1, 2, 4, 8)
+        if n <= nodes
+    ]
 
 
 @pytest.mark.slow
@@ -78,9 +96,17 @@ def test_a_strategy_that_a_point_cannot_have_is_left_out_there_and_the_others_ru
     assert [point.config.nodes for point in plan.points] == [1]
     [output] = plan.left_out
     assert output.startswith("distribution.backend=ps_cpu: one process cannot be on 2 hosts")
-    plan = make_plan("experiment=strategies", "model=tiny", "nodes=2", "launcher=emulated", no_quotas=None)
-    assert not {"ps", "ps_cpu"} & {point.config.distribution.backend for point in plan.points}
-    assert len([output for output in plan.left_out if output.startswith("distribution.backend=ps")]) == 2
+
+
+def test_a_strategy_that_has_no_control_is_left_out_on_emulated_nodes():
+    backends = ("distribution.backend=horovod,ps", "distribution.gradients=separate")
+    plan = make_plan("experiment=weak_scaling", "model=tiny", "nodes=3", *backends, no_quotas=None)
+    assert [(point.name.removeprefix("tiny-nodes"), point.role) for point in plan.points] == [
+        ("1-backendhorovod", "point"), ("1-backendhorovod-without-allreduce", "control"), ("2-backendhorovod", "point"),
+        ("3-backendhorovod", "point"), ("3-backendhorovod-without-allreduce", "control"),
+    ]  # fmt: skip
+    [output] = plan.left_out
+    assert output.startswith("distribution.backend=ps: it has no run without allreduce")
 
 
 # The settings of the reports: epochs, or steps of all ranks together; batch per rank; learning rate; networks; GPUs.
@@ -146,6 +172,8 @@ def test_the_overrides_of_a_point_compose_it_again(experiment):
         ("weak_scaling", "nodes=x,y", "nodes=x"),
         ("strong_scaling", "nodes=3,6", "global_batch=32: must be a multiple of 3 ranks"),  # no point is left
         ("network_sweep", "seed=1", "need CPU quotas: no control groups"),
+        ("weak_scaling", "launcher.name=docker", "^launcher.name=docker: allowed are emulated, local, lsf, pbs, "),
+        ("weak_scaling", "launcher=local,ssh", "^launcher=ssh: all points of an experiment run under one launcher"),
     ],
 )
 def test_bad_overrides_stop_before_anything_runs(experiment, override, message):
@@ -163,42 +191,37 @@ def test_competing_arms_that_are_the_same_here_are_left_out():
 
 
 @pytest.fixture
-def expand_arms(tmp_path, monkeypatch):
-    """Expand an experiment with these arms and roles, on emulated nodes; Hydra composes it four times."""
-    shutil.copytree(compose.CONF, tmp_path / "conf")
-    monkeypatch.setattr(compose, "CONF", tmp_path / "conf")
+def expand_arms(monkeypatch):
+    """Expand an experiment with these arms and roles, on emulated nodes."""
+    read = compose.read_experiment
 
     def expand(arms: dict[str, list[str]], roles: dict[str, str], *overrides: str):
-        name = f"own{len(list(tmp_path.glob('conf/experiment/own*')))}"  # compositions are cached by file name
-        values = {"experiment": name, "nodes": 2, "arms": arms, "roles": roles, "sweep": {"model": "tiny"}}
-        text = f"# @package _global_\n{yaml.safe_dump(values, sort_keys=False)}"
-        (tmp_path / f"conf/experiment/{name}.yaml").write_text(text)
-        return make_plan(f"experiment={name}", "launcher=emulated", *overrides, no_quotas=None)
+        config = ExperimentConfig(sweep={"model": "tiny"}, arms=arms, roles=roles)
+        monkeypatch.setattr(compose, "read_experiment", lambda lines: replace(read(lines), config=config))
+        return make_plan("experiment=weak_scaling", "launcher=emulated", *overrides, no_quotas=None)
 
     return expand
 
 
-@pytest.mark.slow
 def test_the_base_is_the_arm_that_does_least_if_none_is_stated(expand_arms):
     arms = {"with": [], "without": ["distribution.allreduce=false"], "alone": ["nodes=1", "distribution=none"]}
-    assert [point.role for point in expand_arms(arms, {}, "nodes=3").points] == ["point", "base", "point"]
+    points = expand_arms(arms, {"alone": "base"}, "nodes=3").points  # of the arms on one node
+    assert [point.role for point in points] == ["point", "base", "base"]
 
 
-@pytest.mark.slow
 def test_the_base_is_measured_of_competing_arms_that_are_the_same(expand_arms):
     result = expand_arms({"same": [], "mine": []}, {"mine": "base"}, "measure.compete=true")
     assert [(point.arm, point.role) for point in result.points] == [("mine", "base")]
     assert result.left_out == ("same: the same as mine here",)
 
 
-@pytest.mark.slow
 def test_a_role_that_a_point_cannot_have_is_refused(expand_arms):
     with pytest.raises(ConfigError, match=r"roles\.a=control: a control needs distribution.allreduce=false"):
         expand_arms({"a": [], "b": ["seed=1"]}, {"a": "control"})
 
 
 def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
-    points = plan_points("experiment=weak_scaling", "nodes=1,5", no_quotas=None)
+    points = plan_points("experiment=weak_scaling", "nodes=1,5", "launcher=emulated", no_quotas=None)
     suffixes = ("nodes1", "nodes1-without-allreduce", "nodes5", "nodes5-without-allreduce")
     assert [p.name for p in points] == [f"{model}-{p}" for model in ("alexnet", "googlenet") for p in suffixes]
     for config in (point.config for point in points):
@@ -211,6 +234,10 @@ def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
     points = plan_points("experiment=weak_scaling", "model=tiny", "nodes=2,3", *timeline, no_quotas=None)
     assert [(p.name, p.config.launcher.name) for p in points] == [(f"tiny-nodes{n}", "emulated") for n in (2, 3)]
     assert {p.config.batch_per_rank for p in points} == {1}  # the model is the user's, and so is its batch
+    emulated, off = "launcher=emulated", "distribution.allreduce=false"
+    for more, role in (((emulated, off), "control"), ((emulated, "distribution=none"), "point"), ((off,), "point")):
+        [point] = plan_points("experiment=weak_scaling", "model=tiny", "nodes=1", *more, no_quotas=None)
+        assert (point.name, point.role) == ("tiny-nodes1", role)
 
 
 @pytest.mark.parametrize(
@@ -250,10 +277,9 @@ def test_the_network_sweep_measures_its_controls_once():
 
 def strong_points(*overrides):
     settings = ("experiment=strong_scaling", "model=tiny", "nodes=4", "global_batch=16", *overrides)
-    return [
-        (p.name.removeprefix("tiny-"), p.config.nodes, p.config.batch_per_rank)
-        for p in plan_points(*settings, no_quotas=None)
-    ]
+    points = plan_points(*settings, no_quotas=None)
+    assert [p.role for p in points] == ["control" if p.arm else "point" for p in points]
+    return [(p.name.removeprefix("tiny-"), p.config.nodes, p.config.batch_per_rank) for p in points]
 
 
 def test_in_strong_scaling_a_control_is_compared_with_a_node_alone_that_has_its_batch():

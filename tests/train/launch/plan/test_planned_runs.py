@@ -73,10 +73,6 @@ def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
 
 
 def test_a_point_says_what_the_experiment_and_the_command_line_sweep():
-    emulated = ("launcher=emulated", "measure.controls=none")
-    [point] = plan_points("experiment=weak_scaling", "model=alexnet_67", "nodes=2", *emulated, no_quotas=None)[1:]
-    assert point.swept == {"model": "alexnet_67", "nodes": 2}  # the file, whose model is called alexnet
-    assert (point.config.model.name, point.arm, point.arm_keys) == ("alexnet", None, ())
     points = plan_points("experiment=batch_sweep", "model=tiny", "batch_per_rank=4", "optimizer.momentum=0,0.9")
     assert [point.swept for point in points] == [
         {"model": "tiny", "batch_per_rank": 4, "optimizer.momentum": momentum} for momentum in (0.0, 0.9)
