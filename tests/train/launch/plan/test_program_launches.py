@@ -56,11 +56,11 @@ def test_a_failed_launch_does_not_shift_the_pairs_of_a_program(program):
     """The machine is slower at each repeat; the first launch on four nodes failed."""
     rates = {2: [20.0, 10.0, 5.0, 4.0, 2.5, 1.0], 4: [36.0, 18.0, 9.0, 7.2, 4.5, 1.8]}
     add_printed([run for run in program if (run.point.config.nodes, run.repeat) != (4, 0)], rates)
-    by_ranks = [replace(run.point, swept={"ranks_per_node": run.point.config.nodes}) for run in program]
-    for points in ([run.point for run in program], by_ranks):
+    for key, speedups in (("nodes", 1), ("ranks_per_node", 1), ("batch_per_rank", 0)):  # 0: each is another series
+        points = (replace(run.point, swept={key: run.point.config.nodes}) for run in program)
         runs = [Run(point, run.repeat) for point, run in zip(points, program, strict=True)]
-        [speedup] = program_launches.speedups(program_launches._program_points(runs)).values()
-        assert (speedup.value, speedup.n) == (pytest.approx(1.8), 5)
+        measured = program_launches.speedups(program_launches._program_points(runs)).values()
+        assert [(round(speedup.value, 9), speedup.n) for speedup in measured] == [(1.8, 5)] * speedups
     assert program_launches.next_launches(program) == []
     why = "only 5 of 6 launches of each size that an interval needs"
     assert program_launches.shortfall(program) == Shortfall("nodes4: no interval", [why], 1.0)
