@@ -154,7 +154,7 @@ def test_plain_processes_from_the_command_to_the_page(tmp_path, monkeypatch):
 
 def test_a_number_that_the_clock_contradicts_is_published_only_after_another_pattern_or_a_confirmation(tmp_path):
     """A time, which bash measures, is taken for a rate: it halves on two ranks, and so does the running time."""
-    (tmp_path / "run.sh").write_text("TIMEFORMAT='cost %R'; time sleep 0.$((8 / $1))\n")
+    (tmp_path / "run.sh").write_text("TIMEFORMAT='cost %R'; time sleep $((2 / $1))\n")
     strong = f"{PAIR} program.scaling=strong"
 
     def launched(pattern, args=strong):
@@ -162,8 +162,8 @@ def test_a_number_that_the_clock_contradicts_is_published_only_after_another_pat
 
     status, output = launched("RATE=cost {rate}")
     assert status == 2, output
-    assert re.search(r"nodes2 over nodes1: 0\.[45]\d*x by the number, 1\.\d+x by the running time", output)
-    assert re.search(r"nodes1: 0\.8\d* in 'cost 0\.8\d*'; it ran \S+ s, used 0\.\d of 1 cores", output)
+    assert re.search(r"nodes2 over nodes1: 0\.[45]\d*x by the number, [12][\d.]*x by the running time", output)
+    assert re.search(r"nodes1: 2\.\d* in 'cost 2\.\d*'; it ran \S+ s, used 0\.\d of 1 cores", output)
     assert len(records(tmp_path / "results")) == 2  # one of each size
     summary = analyse("summary", "scaling", "--results", str(tmp_path / "results"), status=2)
     assert "the number that was read is not confirmed" in summary
@@ -174,7 +174,7 @@ def test_a_number_that_the_clock_contradicts_is_published_only_after_another_pat
     assert status == 0, output
     assert "4 launches were read again with another pattern, and not measured again" in output
     printed = [record.printed for record in records(tmp_path / "results")]
-    assert all(number.value > 1 for number in printed if number.found_by == "TIME")
+    assert all(number.value < 1 for number in printed if number.found_by == "TIME")  # 1 over 1 or 2 s
 
 
 @pytest.mark.on_change_of("train/program/", "train/config/printed.py", "train/launch/start/")
