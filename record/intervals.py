@@ -140,8 +140,8 @@ def _interval(launches: Sequence[_Launch], scale: Callable[[float], float], sing
         return Number(back(centre), lambda _: NO_ENDS, n, scatter=scatter, no_interval=why)
     square = scatter**2 / _EFFICIENCY
     if len(launches) == 1:
-        of_rounds = _ends_of_rounds(centre, launches[0].rounds, square, single)
-        return Number(back(centre), lambda level: both(of_rounds(level)), n, variation, scatter=scatter)
+        launch_ends = _launch_ends(centre, launches[0].rounds, square, single)
+        return Number(back(centre), lambda level: both(launch_ends(level)), n, variation, scatter=scatter)
     prior = _LAUNCHES_DIFFER if scale is math.log else math.sqrt(square)
     posterior = _Posterior(launches, square, prior)
 
@@ -169,7 +169,7 @@ def _scatter(launches: Sequence[_Launch]) -> float:
     return math.sqrt(math.pi / 2) * total / max(1.0, sum(math.sqrt(n * (n - 1)) for n in sizes))
 
 
-def _ends_of_rounds(centre: float, rounds: Sequence[float], square: float, single: bool) -> Callable[[float], Ends]:
+def _launch_ends(centre: float, rounds: Sequence[float], square: float, single: bool) -> Callable[[float], Ends]:
     """Return the ends, by level, of the interval of the rounds of one launch. square: the variance of a round.
 
     Student's t, for as many values as independent ones would tell as much: fewer if neighbours are alike, and a third

@@ -87,13 +87,13 @@ def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(m
 
     monkeypatch.setattr(reader.Reader, "training", recorded)
     overrides = ["dataset=digits", "dataset.training_samples=8"]
-    reads, kept = arms.local_arms(*prepare(arm(reads=True), ONE_NODE, overrides=overrides))
+    reading, in_memory = arms.local_arms(*prepare(arm(reads=True), ONE_NODE, overrides=overrides))
     assert begun == [0]  # the batch that is kept in memory
     for window in ([0, 1], [1, 2]):  # an epoch has four batches
         begun.clear()
-        with reads.batches() as batches:
+        with reading.batches() as batches:
             for _ in range(5):
                 next(batches)
         assert begun == window
         assert len(ended) == 1 + 2 * window[1]
-    assert reads.settle_steps > kept.settle_steps == 0
+    assert reading.settle_steps > in_memory.settle_steps == 0
