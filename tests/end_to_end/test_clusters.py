@@ -200,7 +200,6 @@ def test_lsf_by_a_stand_in_for_bsub_measures_over_ssh_whatever_conf_is_on_a_host
     assert note.startswith("n2: other files than the launcher: conf/measure/report.yaml. This run has the launcher's")
 
 
-@pytest.mark.on_change_of("train/transport/", "train/standalone.py")
 def test_srun_by_hand_needs_no_mpi(cluster, results):
     train = (sys.executable, "-m", "train", *arguments(results))
     done = cluster.on("n0", "srun", "-N2", "-n2", "-K1", *train)

@@ -20,7 +20,6 @@ from tests.helpers.kit import LAUNCH, analyse, records, succeed
 pytestmark = pytest.mark.end_to_end
 
 
-@pytest.mark.on_change_of("train/launch/reproduce.py", "record/reproduction.py")
 def test_what_can_run_of_a_report_is_measured_and_what_cannot_is_named(tmp_path: Path):
     overrides = ("nodes=1", "model=tiny", "measure.repeats=1", "measure.design=launches", "tracking=none")
     command = (sys.executable, "-m", "train.launch.reproduce", "--", "000", *overrides, f"results={tmp_path}")
@@ -33,7 +32,6 @@ def test_what_can_run_of_a_report_is_measured_and_what_cannot_is_named(tmp_path:
     assert f"cannot run here: cifar10: {outcomes['cifar10'].why}" in output
 
 
-@pytest.mark.on_change_of("train/distribution/", "conf/experiment/tune.yaml")
 def test_horovods_autotuner_tries_settings(tmp_path: Path):
     overrides = ("experiment=tune", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none")
     succeed(*LAUNCH, "--only=tiny-horovods-autotuner", *overrides, f"results={tmp_path}")

@@ -43,7 +43,6 @@ def test_a_rank_that_stands_still_between_windows_is_named_and_costs_its_round_a
     assert command_lines(tmp_path) == []
 
 
-@pytest.mark.on_change_of("train/loop/", "train/launch/start/")
 def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
     groups = ("experiment=overhead", "--only=tiny-ranks1-rounds", SHORT_WINDOWS, "measure.budget_s=1")
     succeed(*LAUNCH, *SMALL, *groups, f"results={tmp_path}", variables=patch_ranks(tmp_path, ENOUGH))

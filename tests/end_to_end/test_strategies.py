@@ -77,7 +77,6 @@ joined.leave()
 """
 
 
-@ON_CHANGE
 def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
     (tmp_path / "rank.py").write_text(RANK)
     succeed(*gloo(2), "env", "PYTHONPATH=.", sys.executable, str(tmp_path / "rank.py"), variables=PROXY)

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.end_to_end
 STEPS = 6
 
 
-@pytest.mark.on_change_of("train/loop/", "analysis/timeline/")
 def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path):
     overrides = ("experiment=timeline", "nodes=2", "model=tiny", "batch_per_rank=64", f"measure.timed_steps={STEPS}")
     command = (*LAUNCH, *overrides, "tracking=none", f"results={tmp_path / 'results'}")

@@ -77,11 +77,12 @@ def test_yaml_has_the_four_keys_and_a_header(name):
     assert f"{values['image_size']}x{values['image_size']}" in (CONF / f"{name}.yaml").read_text().splitlines()[0]
 
 
-# The larger ones take up to ten seconds.
+# The others take up to ten seconds.
+QUICK = (*SMALL, "vgg16", "inceptionv3", "googlenet")
 ON_CHANGE = pytest.mark.end_to_end, pytest.mark.on_change_of("train/models/", "conf/model/")
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in SMALL else ON_CHANGE) for n in (*COUNTS, *SMALLER)])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else ON_CHANGE) for n in (*COUNTS, *SMALLER)])
 def test_it_has_the_published_parameters_and_trains_a_step(name):
     import tensorflow as tf
 
