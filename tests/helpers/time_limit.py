@@ -28,8 +28,12 @@ def keep_stderr(config: pytest.Config) -> None:
 
 
 def start(item: pytest.Item) -> None:
-    """Limit the time of the next phase of a test. If Python's code cannot end it, this process ends."""
-    limit_s = _LIMIT_END_TO_END_S if item.get_closest_marker("end_to_end") else _LIMIT_S
+    """Limit the time of the next phase of a test. If Python's code cannot end it, this process ends.
+
+    A fast test loads no library that can hold up Python's code, and has no such thread: it would take a millisecond.
+    """
+    slow, end_to_end = item.get_closest_marker("slow"), item.get_closest_marker("end_to_end")
+    limit_s = _LIMIT_END_TO_END_S if end_to_end else _LIMIT_S
 
     def fail(_number: int, _frame: FrameType | None) -> None:
         faulthandler.dump_traceback(item.config.stash[_STDERR])  # of all threads
@@ -38,7 +42,8 @@ def start(item: pytest.Item) -> None:
 
     signal.signal(signal.SIGALRM, fail)
     signal.setitimer(signal.ITIMER_REAL, limit_s, _AGAIN_S)
-    faulthandler.dump_traceback_later(limit_s + 10 * _AGAIN_S, exit=True, file=item.config.stash[_STDERR])
+    if slow or end_to_end:
+        faulthandler.dump_traceback_later(limit_s + 10 * _AGAIN_S, exit=True, file=item.config.stash[_STDERR])
 
 
 def stop() -> None:
