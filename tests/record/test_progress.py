@@ -7,17 +7,17 @@ import pytest
 from record import progress, protocol
 from record.parts import PartWriter
 from record.progress import Follower, RunProgress, progress_line, run_progress
-from record.recorded_config import RankGroup, RoundArm
+from record.recorded_config import RankGroup
 from record.schema import AllreduceTimes, Epoch, Window
-from tests.helpers.configs import with_values
+from tests.helpers.configs import arm, with_values
 from train.config.compose import load
 from train.config.identity import values
 from train.config.measure_config import LaunchPlan
 
 ARMS = [
-    RoundArm("nodes1", nodes=1, ranks=1, batch_per_rank=4, allreduce=True, role="base"),
-    RoundArm("nodes2", nodes=2, ranks=2, batch_per_rank=4, allreduce=True),
-    RoundArm("nodes2-without-allreduce", nodes=2, ranks=2, batch_per_rank=4, allreduce=False, role="control"),
+    arm(1, "nodes1", batch_per_rank=4, role="base"),
+    arm(2, "nodes2", batch_per_rank=4),
+    arm(2, "nodes2-without-allreduce", batch_per_rank=4, allreduce=False, role="control"),
 ]
 
 
@@ -92,8 +92,7 @@ def test_the_speedup_of_the_rounds_so_far_is_reported(tmp_path):
 
 
 def test_the_first_rank_of_each_rank_group_is_read(tmp_path):
-    single = {"nodes": 1, "ranks": 1, "batch_per_rank": 4, "allreduce": True}
-    arms = [RoundArm("without", **single, role="base"), RoundArm("with", **single, rank_group=1)]
+    arms = [arm(1, "without", batch_per_rank=4, role="base"), arm(1, "with", batch_per_rank=4, rank_group=1)]
     groups = (RankGroup({"distribution.backend": "none"}, 0, 1), RankGroup({}, 1, 1))
     for rank, window_s in ((0, 2.0), (1, 2.5)):
         part = writer(tmp_path, rank)

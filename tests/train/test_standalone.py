@@ -11,7 +11,6 @@ from record.parts import PartWriter
 from record.schema import Failure
 from tests.helpers import ROOT
 from train.config.compose import load
-from train.config.identity import swept_values
 from train.distribution import Single
 from train.rank.phases import PhaseClock
 from train.standalone import Standalone
@@ -103,19 +102,6 @@ def test_a_failed_run_is_followed_by_another_generation_and_a_complete_one_by_a_
     assert result == [("failed", 0, 1), ("complete", 0, 2), ("complete", 1, 1)]
     # 4 images a step, 2 steps, in 2 s
     assert run.summary["images_per_s"] == pytest.approx(4.0)
-
-
-def test_the_record_says_what_was_swept_and_the_learning_rate_in_force(config):
-    scaled = load([*OVERRIDES, "optimizer.learning_rate=0.1", "optimizer.learning_rate_scaling=linear"])
-    assert swept_values(scaled, SWEEP, OVERRIDES) == {"model": "tiny", "nodes": 2}
-    config = replace(config, optimizer=scaled.optimizer)
-    (first, _), _ = two_ranks(config)
-    first.failed(Failure("x"))
-    run = record.load(first.folder / record.RECORD_NAME)
-    assert run.learning_rate == pytest.approx(0.2)  # of two ranks
-    assert run.swept == {"model": "tiny", "nodes": 2}
-    assert run.command == ["python", "-m", "train", *OVERRIDES]
-    assert (run.order, run.arm) == (None, None)
 
 
 BUSY = """

@@ -2,8 +2,7 @@
 
 import pytest
 
-from record.recorded_config import RoundArm
-from tests.helpers.configs import with_values
+from tests.helpers.configs import arm, with_values
 from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.lazy import Lazy
 from train.config.compose import load
@@ -15,11 +14,6 @@ pytestmark = pytest.mark.slow
 
 datasets, reader = Lazy("train.datasets"), Lazy("train.input.reader")
 arms, learners = Lazy("train.loop.arms"), Lazy("train.loop.learner")
-
-
-def arm(ranks: int = 1, **changes) -> RoundArm:
-    """An arm of so many nodes with a rank each."""
-    return RoundArm("", ranks, ranks, **{"batch_per_rank": 2, "allreduce": True, **changes})
 
 
 ONE_NODE, TWO_NODES, CONTROL = arm(), arm(2), arm(2, allreduce=False)

@@ -11,7 +11,6 @@ from tests.helpers.thread_ranks import on_all_ranks
 from train.config.compose import load
 from train.loop import rank_timeline as timeline
 from train.loop.timed_steps import Steps
-from train.transport import connections
 
 KEY = b"k" * 64
 
@@ -64,12 +63,8 @@ def test_the_true_offset_is_within_the_error(clock_offsets):
         assert abs(offset.ahead_s - truth_s) <= offset.error_s + 1e-6
 
 
-def test_a_clock_that_cannot_be_read_is_reported_on_every_rank(clock_offsets, monkeypatch):
-    def refused(address):
-        raise ConnectionError("no TCP connection")
-
-    monkeypatch.setattr(connections, "open_connection", refused)
-    monkeypatch.setattr(connections.accept, "__defaults__", (1, 0.2))
+@pytest.mark.usefixtures("no_connections")
+def test_a_clock_that_cannot_be_read_is_reported_on_every_rank(clock_offsets):
     (first, problems), (second, same_problems) = clock_offsets(["a", "b"], [0.0, 1.0])
     assert (first, second) == (timeline.ClockOffset(0.0, 0.0), None)
     assert problems == same_problems

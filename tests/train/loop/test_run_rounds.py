@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from record.protocol import EarlierLaunch, RoundsTask
-from record.recorded_config import RankGroup, RoundArm
+from record.recorded_config import RankGroup
 from record.schema import CoreUse, Window
-from tests.helpers.configs import with_values
+from tests.helpers.configs import arm, with_values
 from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.run_records import make_record
 from train.config.checks import ConfigError
@@ -20,11 +20,6 @@ from train.transport import RankUnresponsive
 from train.transport.tcp_group import TcpGroup
 
 BEFORE_S = 10.0  # since the launch, until the rounds begin
-
-
-def arm(ranks: int = 1, name: str = "", **changes) -> RoundArm:
-    """An arm of so many nodes with a rank each."""
-    return RoundArm(name, ranks, ranks, **{"batch_per_rank": 2, "allreduce": True, **changes})
 
 
 ONE_NODE, TWO_NODES, CONTROL = arm(1, role="base"), arm(2), arm(2, allreduce=False, role="control")

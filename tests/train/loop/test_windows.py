@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from record.recorded_config import RoundArm
-from tests.helpers.configs import with_values
+from tests.helpers.configs import arm, with_values
 from tests.helpers.context import FirstOfTwo, make_context
 from train.config.compose import load
 from train.config.measure_config import LaunchPlan
@@ -16,11 +15,6 @@ from train.loop import Length, windows
 from train.rank.quota_gate import QuotaGate
 
 PREPARED = ["restore", "synchronized", "barrier"]
-
-
-def arm(ranks: int = 1, **changes) -> RoundArm:
-    """An arm of so many nodes with a rank each."""
-    return RoundArm("", ranks, ranks, **{"batch_per_rank": 2, "allreduce": True, **changes})
 
 
 class Ranks(FirstOfTwo):

@@ -62,7 +62,7 @@ def test_only_sets_with_horovod_ask_for_a_compiler(monkeypatch, packages, compil
     assert ("compiler" in [name for name, *_ in doctor.before_setup(packages)]) == compiled
 
 
-# Incomplete toolkits: nvcc without the headers of CUDA, and nvcc without the libraries to link.
+# nvcc without the headers of CUDA, without the libraries to link, and a whole one.
 ONLY_NVCC = 'exec g++ -x c++ "$@"'
 NO_LIBRARIES = """
 [ "$1" = --version ] && exit
@@ -70,31 +70,6 @@ case "$*" in *" -cudart "*) echo "/usr/bin/ld: cannot find -lcudart_static" >&2;
 for last; do :; done
 : > "$last"
 """
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("nvcc", "problem"),
-    [
-        (None, "no nvcc"),
-        (ONLY_NVCC, "nvcc does not compile a program: .*fatal error: cuda_runtime.h: No such file or directory"),
-        (NO_LIBRARIES, "nvcc does not link a program with the static runtime: .*cannot find -lcudart_static"),
-        ("exit 1", "nvcc does not compile a program: it says nothing"),
-    ],
-)
-def test_half_a_cuda_toolkit_is_refused_with_what_is_missing_and_how_to_get_it(monkeypatch, tmp_path, nvcc, problem):
-    for name in ("g++", "sh"):
-        (tmp_path / name).symlink_to(shutil.which(name))
-    if nvcc:
-        write_program(tmp_path / "nvcc", nvcc)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    *others, check = doctor.before_setup("cuda")
-    assert {"driver", "compiler", "MPI"} <= {other.name for other in others}
-    assert (check.name, check.state) == ("CUDA toolkit", doctor.FAILURE)
-    assert re.fullmatch(problem, check.result)
-    assert "NVIDIA's package cuda-toolkit-12-5" in check.fix
-
-
 WHOLE = """
 [ "$1" = --version ] || exit 0
 printf '%s\\n' 'nvcc: NVIDIA (R) Cuda compiler driver' 'Copyright (c) 2005-2025 NVIDIA Corporation'
@@ -104,19 +79,28 @@ echo 'Cuda compilation tools, release RELEASE, V.1'
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("release", "state", "result"),
+    ("nvcc", "state", "result"),
     [
-        ("12.5", doctor.OK, r"nvcc 12\.5: .*/nvcc"),
-        ("13.0", doctor.WARNING, r"nvcc 13\.0: with it Horovod needs a driver of 580 or newer, and GPUs .*7\.5.*"),
-        ("11.8", doctor.FAILURE, r"nvcc 11\.8: Horovod takes CUDA 12 or 13"),
+        (None, doctor.FAILURE, "no nvcc"),
+        (ONLY_NVCC, doctor.FAILURE, "nvcc does not compile a program: .* error: cuda_runtime.h: No such file .*"),
+        (NO_LIBRARIES, doctor.FAILURE, "nvcc does not link a program with the static runtime: .*find -lcudart_static"),
+        ("exit 1", doctor.FAILURE, "nvcc does not compile a program: it says nothing"),
+        (WHOLE.replace("RELEASE", "12.5"), doctor.OK, r"nvcc 12\.5: .*/nvcc"),
+        (WHOLE.replace("RELEASE", "13.0"), doctor.WARNING, r"nvcc 13\.0: with it .* driver of 580 .* GPUs .*7\.5.*"),
+        (WHOLE.replace("RELEASE", "11.8"), doctor.FAILURE, r"nvcc 11\.8: Horovod takes CUDA 12 or 13"),
     ],
 )
-def test_the_release_of_nvcc_is_one_that_horovod_compiles_with(monkeypatch, tmp_path, release, state, result):
-    write_program(tmp_path / "nvcc", WHOLE.replace("RELEASE", release))
+def test_half_a_cuda_toolkit_and_one_that_horovod_does_not_take_are_refused(monkeypatch, tmp_path, nvcc, state, result):
+    for name in ("g++", "sh"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    if nvcc:
+        write_program(tmp_path / "nvcc", nvcc)
     monkeypatch.setenv("PATH", str(tmp_path))
-    check = doctor.check_cuda_toolkit()
-    assert check.state == state
+    *others, check = doctor.before_setup("cuda")
+    assert {"driver", "compiler", "MPI"} <= {other.name for other in others}
+    assert (check.name, check.state) == ("CUDA toolkit", state)
     assert re.fullmatch(result, check.result)
+    assert ("NVIDIA's package cuda-toolkit-12-5" in check.fix) == (state != doctor.OK)
 
 
 @pytest.mark.slow

@@ -70,13 +70,8 @@ def test_every_rank_gets_the_values_of_all_in_the_order_of_ranks(folder, connect
     assert connected(folder) == [[[(rank, number) for rank in range(3)] for number in range(2)]] * 3
 
 
-def test_ranks_that_cannot_reach_the_first_one_by_tcp_are_lost(monkeypatch):
-    def refused(*address):
-        raise ConnectionError("no TCP connection")
-
-    monkeypatch.setattr(tcp_group.connections, "connect", refused)
-    monkeypatch.setattr(tcp_group.connections.accept, "__defaults__", (1, 0.1))
-
+@pytest.mark.usefixtures("no_connections")
+def test_ranks_that_cannot_reach_the_first_one_by_tcp_are_lost():
     def work(thread):
         with pytest.raises(PeerLost, match=f"rank {thread.rank}: the ranks that Horovod joined did not connect by TCP"):
             connect_joined(thread, lambda: KEY)

@@ -70,22 +70,6 @@ def test_nodes_that_slurm_does_not_show_are_an_error(program, answer, partition,
 
 
 @pytest.mark.slow
-def test_a_size_that_no_job_gets_is_refused_and_the_plan_says_which_nodes_it_looked_at(program):
-    program("sinfo", SINFO)
-    slurm, overrides = Slurm(), ["launcher=slurm", "system.cores_per_node=24"]
-    config = load([*overrides, "nodes=20"])
-    slurm.check(config)
-    slurm.check_machine(config)
-    assert slurm.notes(config) == ["Jobs get nodes of partition compute (sinfo): 20, with 24 cores or more each."]
-    with pytest.raises(
-        ConfigError, match=r"^nodes=21: a job gets at most 20, of partition compute \(sinfo\); take fewer"
-    ):
-        slurm.check_machine(load([*overrides, "nodes=21"]))
-    program("sinfo").unlink()
-    assert Slurm().notes(config) == []
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "ranks_per_node"), [([], 4), (["ranks_per_node=2"], 2), (["system.gpus_per_node=2"], 2)]
 )

@@ -9,25 +9,17 @@ from tests.helpers import ROOT
 from train.launch.supervise.signals import Interrupted, interrupts_deferred, interrupts_raised
 
 
-def test_an_interrupt_raises_where_it_may_and_is_deferred_where_work_must_end():
-    before = signal.getsignal(signal.SIGINT)
-    with interrupts_raised():
-        with interrupts_deferred() as deferred:
-            signal.raise_signal(signal.SIGTERM)
-            signal.raise_signal(signal.SIGINT)
-        assert deferred == [signal.SIGTERM, signal.SIGINT]
-        with pytest.raises(Interrupted, match="SIGTERM"):
-            signal.raise_signal(signal.SIGTERM)
-        assert signal.getsignal(signal.SIGINT) is not before
-    assert signal.getsignal(signal.SIGINT) is before
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_each_signal_that_asks_to_end_interrupts_unless_it_is_ignored_from_the_start(number):
     before = signal.signal(number, signal.default_int_handler)  # a shell's background job ignores some of them
     try:
-        with interrupts_raised(), pytest.raises(Interrupted, match=number.name):
-            signal.raise_signal(number)
+        with interrupts_raised():
+            with interrupts_deferred() as deferred:  # where work must end
+                signal.raise_signal(number)
+            assert deferred == [number]
+            with pytest.raises(Interrupted, match=number.name):
+                signal.raise_signal(number)
+        assert signal.getsignal(number) is signal.default_int_handler
         if number in (signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_IGN)  # as nohup does
             with interrupts_raised(), interrupts_deferred() as deferred:
