@@ -142,20 +142,13 @@ def test_ranks_that_differ_from_rank_0_are_named_together_with_what_differs(conf
 
 
 @pytest.mark.parametrize(
-    ("launcher", "problem"),
+    ("config_hash", "changes", "problem"),
     [
-        (Details(DETAILS[0].config, OTHER_FILES), "other files than the launcher: train/a.py differs."),
-        (
-            Details(DETAILS[0].config, {**FILES, "train/c.py": ""}),
-            "other files than the launcher: train/c.py is missing.",
-        ),
-        (
-            Details({"nodes": 3}, FILES),
-            "another configuration than the launcher: model.name=tiny instead of None, nodes=2",
-        ),
+        ("hash", {"source": OTHER_FILES}, "other files than the launcher: train/a.py differs."),
+        ("hash", {"source": {**FILES, "train/c.py": ""}}, "other files than the launcher: train/c.py is missing."),
+        ("other", {"config": {"nodes": 3}}, "another configuration than the launcher: model.name=tiny instead of None"),
     ],
 )
-def test_ranks_that_differ_from_the_launcher_are_named(config, launcher, problem):
-    config_hash = "hash" if launcher.config == DETAILS[0].config else "another"
-    text, _ = hold(config, GOOD, config_hash=config_hash, launcher=launcher)
+def test_ranks_that_differ_from_the_launcher_are_named(config, config_hash, changes, problem):
+    text, _ = hold(config, GOOD, config_hash=config_hash, launcher=replace(DETAILS[0], **changes))
     assert text.startswith(f"rank 0 (a), rank 1 (a), rank 2 (b), rank 3 (b): {problem}")

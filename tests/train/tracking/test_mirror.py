@@ -153,28 +153,19 @@ def test_an_interrupted_mirror_is_completed_by_the_next_call(tmp_path, monkeypat
 
 
 @pytest.mark.slow
-def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_path):
-    broken = save_record(tmp_path, run_record(repeat=1))
+def test_a_record_is_mirrored_once_beside_one_that_cannot_be_read_and_the_process_stays_as_it_was(tmp_path):
+    broken, path = (save_record(tmp_path, run_record(repeat=repeat)) for repeat in (1, 2))
     broken.write_bytes(broken.read_bytes()[:-10])
-    whole = save_record(tmp_path, run_record(repeat=2))
-    (failure,) = mirror_records([broken, whole], WANDB)
-    assert failure.startswith(f"{broken}: ")
-    assert "not a whole run record" in failure
-    assert [(path.parent / "wandb-run-id").exists() for path in (broken, whole)] == [False, True]
-    assert len(run_files(tmp_path)) == 1
-
-
-@pytest.mark.slow
-def test_a_record_is_mirrored_once_and_it_and_the_process_stay_as_they_were(tmp_path):
-    path = save_record(tmp_path, run_record())
-    text, environment = path.read_bytes(), dict(os.environ)
-    mirror_records([path], WANDB)
-    before = run_files(tmp_path)
-    mirror_records([path], WANDB)
-    assert run_files(tmp_path) == before
-    assert len(before) == 1
+    text, environment, files = path.read_bytes(), dict(os.environ), []
+    for _ in range(2):
+        (failure,) = mirror_records([broken, path], WANDB)
+        assert failure.startswith(f"{broken}: ")
+        assert "not a whole run record" in failure
+        files += run_files(tmp_path)
+    assert files == files[:1] * 2
+    assert [(each.parent / "wandb-run-id").exists() for each in (broken, path)] == [False, True]
     assert path.read_bytes() == text
-    assert find(tmp_path) == [path]
+    assert find(tmp_path) == [broken, path]
     assert dict(os.environ) == environment
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
