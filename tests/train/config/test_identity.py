@@ -25,6 +25,7 @@ PS = ["distribution.backend=ps", "distribution.gradients=separate"]
         (
             ["batch_per_rank=1"],
             ["tracking.name=none", "results=/elsewhere", "measure.repeats=9", "launcher.timeout_s=5", "assumed=[model]",
+             "measure.precision_fraction=0.01", "measure.budget_s=9", "measure.curve_budget_s=9",
              "model.parameters=7", "model.train_layers=all", "distribution.servers_on=nodes",
              "batch_per_rank=null global_batch=2"],
             ["nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.gradients=grouped",

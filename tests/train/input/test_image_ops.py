@@ -31,45 +31,32 @@ def ramp(size: int = 5) -> np.ndarray:
     return (10.0 * np.arange(size)[:, None] + np.arange(size)).astype(np.float32)[:, :, None]
 
 
-def augmented(image: np.ndarray, settings: AugmentationConfig, **drawn: float) -> np.ndarray:
-    return augment(constant(image), numbers(**drawn), settings).numpy()[:, :, 0]
+SHIFT, FLIP = {"shift_fraction": 0.4}, {"flip": True}  # up to 2 of 5 pixels
 
 
-def test_draws_of_one_half_move_nothing():
-    settings = AugmentationConfig(shift_fraction=0.4, rotation_degrees=30, flip=True)
-    assert augmented(ramp(), settings, zoom=0.0) == pytest.approx(ramp()[:, :, 0], abs=1e-4)
-
-
-def test_flipped_below_one_half():
-    settings = AugmentationConfig(flip=True)
-    assert augmented(ramp(), settings, flip=0.49)[0].tolist() == [4, 3, 2, 1, 0]
-    assert augmented(ramp(), settings, flip=0.51)[0].tolist() == [0, 1, 2, 3, 4]
-
-
-def test_shifts_are_whole_pixels_and_the_edge_or_zero_comes_in():
-    # 0.4 of 5 pixels: up to 2. The lowest draw takes each pixel from two to its left, the highest from two below.
-    assert augmented(ramp(), AugmentationConfig(shift_fraction=0.4), shift_x=0.0)[0] == pytest.approx([0, 0, 0, 1, 2])
-    assert augmented(ramp(), AugmentationConfig(shift_fraction=0.4, fill="zero"), shift_y=0.999)[:, 1] == pytest.approx(
-        [21, 31, 41, 0, 0]
-    )
-
-
-def test_all_shifts_are_equally_likely():
-    settings = AugmentationConfig(shift_fraction=0.4)
-    firsts = [augmented(ramp(), settings, shift_x=(k + 0.5) / 5)[2, 2] for k in range(5)]
-    assert firsts == pytest.approx([20, 21, 22, 23, 24])
-
-
-def test_a_zoom_by_two_interpolates_every_second_pixel():
-    # About the middle pixel (2, 2) = 22: one output pixel further is half a pixel further in the source.
-    assert augmented(ramp(), AugmentationConfig(zoom_in_fraction=1.0), zoom=1.0)[2] == pytest.approx(
-        [21, 21.5, 22, 22.5, 23]
-    )
-
-
-def test_a_quarter_turn():
-    turned = augmented(ramp(), AugmentationConfig(rotation_degrees=90), rotation=1.0)
-    assert turned == pytest.approx(np.rot90(ramp()[:, :, 0]), abs=1e-4)
+@pytest.mark.parametrize(
+    ("settings", "drawn", "part", "expected"),
+    [
+        (
+            SHIFT | FLIP | {"rotation_degrees": 30},
+            {"zoom": 0.0},
+            ...,
+            ramp()[:, :, 0],
+        ),  # draws of one half move nothing
+        (FLIP, {"flip": 0.49}, 0, [4, 3, 2, 1, 0]),
+        (FLIP, {"flip": 0.51}, 0, [0, 1, 2, 3, 4]),
+        # The lowest draw takes each pixel from two to its left, where the edge is; the highest from two below, or 0.
+        (SHIFT, {"shift_x": 0.0}, 0, [0, 0, 0, 1, 2]),
+        (SHIFT | {"fill": "zero"}, {"shift_y": 0.999}, (..., 1), [21, 31, 41, 0, 0]),
+        *((SHIFT, {"shift_x": (k + 0.5) / 5}, (2, 2), 20 + k) for k in range(5)),  # all are equally likely
+        # About the middle pixel (2, 2) = 22: one output pixel further is half a pixel further in the source.
+        ({"zoom_in_fraction": 1.0}, {"zoom": 1.0}, 2, [21, 21.5, 22, 22.5, 23]),
+        ({"rotation_degrees": 90}, {"rotation": 1.0}, ..., np.rot90(ramp()[:, :, 0])),
+    ],
+)
+def test_an_image_is_moved_as_drawn(settings, drawn, part, expected):
+    image = augment(constant(ramp()), numbers(**drawn), AugmentationConfig(**settings)).numpy()[:, :, 0]
+    assert image[part] == pytest.approx(expected, abs=1e-4)
 
 
 def test_windows_have_the_area_and_aspect_that_were_drawn():

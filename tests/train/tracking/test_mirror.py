@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -134,35 +135,22 @@ def test_failed_run_is_mirrored_as_failed_with_its_measurements(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_mirror_is_completed_by_the_next_call(tmp_path, monkeypatch):
-    path = save_record(tmp_path, run_record())
-
-    def interrupt(record: RunRecord) -> list[dict[str, float]]:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(wandb_runs, "summary", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            mirror_records([path], WANDB)
-    assert not (path.parent / "wandb-run-id").exists()
-    assert mirror_records([path], WANDB) == []
-    (file,) = run_files(tmp_path)
-    messages = wandb_log.read(file)
-    assert only(messages, "run").run_id == wandb_runs.run_id(load(path), path.parent)
-    assert len(history(messages)) == 4
-
-
-@pytest.mark.slow
-def test_a_record_is_mirrored_once_beside_one_that_cannot_be_read_and_the_process_stays_as_it_was(tmp_path):
+def test_a_record_is_mirrored_once_after_an_interruption_and_beside_one_that_cannot_be_read(tmp_path, monkeypatch):
     broken, path = (save_record(tmp_path, run_record(repeat=repeat)) for repeat in (1, 2))
     broken.write_bytes(broken.read_bytes()[:-10])
     text, environment, files = path.read_bytes(), dict(os.environ), []
+    with monkeypatch.context() as patched:
+        patched.setattr(wandb_runs, "summary", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            mirror_records([path], WANDB)
+    assert not wandb_runs.is_complete(path.parent)
     for _ in range(2):
         (failure,) = mirror_records([broken, path], WANDB)
         assert failure.startswith(f"{broken}: ")
         assert "not a whole run record" in failure
         files += run_files(tmp_path)
     assert files == files[:1] * 2
+    assert len(history(wandb_log.read(files[0]))) == 4
     assert [(each.parent / "wandb-run-id").exists() for each in (broken, path)] == [False, True]
     assert path.read_bytes() == text
     assert find(tmp_path) == [broken, path]

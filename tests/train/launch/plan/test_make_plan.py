@@ -203,12 +203,6 @@ def expand_arms(monkeypatch):
     return expand
 
 
-def test_the_base_is_the_arm_that_does_least_if_none_is_stated(expand_arms):
-    arms = {"with": [], "without": ["distribution.allreduce=false"], "alone": ["nodes=1", "distribution=none"]}
-    points = expand_arms(arms, {"alone": "base"}, "nodes=3").points  # of the arms on one node
-    assert [point.role for point in points] == ["point", "base", "base"]
-
-
 def test_the_base_is_measured_of_competing_arms_that_are_the_same(expand_arms):
     result = expand_arms({"same": [], "mine": []}, {"mine": "base"}, "measure.compete=true")
     assert [(point.arm, point.role) for point in result.points] == [("mine", "base")]
@@ -261,18 +255,6 @@ def test_nodes_that_outnumber_cores_are_emulated_if_possible(overrides, no_quota
     experiment = compose.read_experiment(f"experiment={overrides}".split())
     chosen = LAUNCHERS[experiment.composed.launcher.name]
     assert chosen.replacement(experiment, Machine(2, no_quotas)) == launcher
-
-
-def test_the_network_sweep_measures_its_controls_once():
-    """Its arms, as one launch measures them: test_curve_design.py."""
-    points = plan_points("experiment=network_sweep", "model=tiny", no_quotas=None)
-    assert [point.name.removeprefix("tiny-link_mbit_per_s") for point in points] == [
-        "100-with-allreduce", "null-without-allreduce", "null-one-node", "300-with-allreduce", "1000-with-allreduce",
-        "null-with-allreduce",
-    ]  # fmt: skip
-    assert all(p.swept["system.link_mbit_per_s"] == p.config.system.link_mbit_per_s for p in points)
-    assert points[0].arm_keys == ("distribution.allreduce", "system.link_mbit_per_s", "nodes")
-    assert {p.config.system.cpu_quota_per_node for p in points} == {0.4}  # of four nodes, also for a single one
 
 
 def strong_points(*overrides):

@@ -72,13 +72,6 @@ def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
     assert estimate([in_rounds, single], durations) == Estimate(200.0)  # the other is within the budget
 
 
-def test_a_point_says_what_the_experiment_and_the_command_line_sweep():
-    points = plan_points("experiment=batch_sweep", "model=tiny", "batch_per_rank=4", "optimizer.momentum=0,0.9")
-    assert [point.swept for point in points] == [
-        {"model": "tiny", "batch_per_rank": 4, "optimizer.momentum": momentum} for momentum in (0.0, 0.9)
-    ]
-
-
 @pytest.mark.parametrize(
     ("arms", "keys"),
     [

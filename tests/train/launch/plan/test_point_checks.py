@@ -1,6 +1,7 @@
 import re
 import sys
 from contextlib import nullcontext
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -73,16 +74,8 @@ def test_shared_cores_are_warned_of(monkeypatch):
 
 
 def test_variables_that_are_set_are_warned_of():
-    replaced = {
-        "HOROVOD_CONTROLLER": "distribution.controller",
-        "HOROVOD_CPU_OPERATIONS": "distribution.controller",
-        "HOROVOD_CYCLE_TIME": "distribution.cycle_time_ms",
-        "HOROVOD_FUSION_THRESHOLD": "distribution.fusion_threshold_bytes",
-        "HOROVOD_GLOO_IFACE": "launcher.interface",
-        "HOROVOD_TIMELINE": "distribution.timeline",
-        "HOROVOD_TIMELINE_MARK_CYCLES": "distribution.timeline",
-        "NCCL_SOCKET_IFNAME": "launcher.interface",
-    }
+    replaced = {"HOROVOD_CYCLE_TIME": "distribution.cycle_time_ms", "NCCL_SOCKET_IFNAME": "launcher.interface"}
+    attrgetter(*point_checks.FROM_CONFIGURATION.values())(load([]))  # they are keys
     tuning = ("HOROVOD_LOG_LEVEL", "TF_X", "OMP_X", "KMP_X", "NCCL_X", "MALLOC_X", "LD_PRELOAD", "PYTHONHASHSEED")
     others = dict.fromkeys(tuning, "7")
     first, second = point_checks.variable_warnings(replaced | others | {"HOROVOD_RANK": "1"})
