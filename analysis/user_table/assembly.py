@@ -51,6 +51,8 @@ class Assembly:
         texts: dict[str, list[str]] = {}
         for column in sorted(columns, key=lambda column: column.name in ("setting", "cores", "batch")):
             exact = column.name in TEXT and (column.name != "setting" or column.by_user or column.text == "setting")
+            if column.name == "scaling" and column.varies:
+                column, exact = column.named("setting"), True
             size = column.name in ("setting", "cores", "batch") and self._several(column)
             if exact:
                 self._add(texts, column)
@@ -124,7 +126,8 @@ class Assembly:
         if alike.empty:
             return
         count = alike["ranks"].iloc[0]
-        lines = ", ".join(str(self.rows[at].line) for at in alike.index[alike["ranks"].eq(count)][:4])
+        first = alike.index[alike.groupby(names, dropna=False, sort=False).ngroup().eq(0)]
+        lines = ", ".join(str(self.rows[at].line) for at in first[:4])
         text = f"lines {lines} have {count:g} ranks but other values"
         apart = [c for c in unused if self._separates(c, texts) and (self._several(c) or not self._measured(c))]
         measured = alike.groupby(names, dropna=False)[[name for name in alike if name in MEASURED]]

@@ -85,7 +85,10 @@ def _kind(line: str) -> str:
 def _piped(lines: Sequence[tuple[int, str]]) -> Rows:
     """Return the rows between pipes, as in Markdown, Org and wikis; they have a rule, or begin with pipes."""
     lines = [(at, line.strip()) for at, line in lines if not _WIKI.match(line.strip())]
-    rows = [(at, _cells(line)) for at, line in lines if not _RULE.fullmatch(line)]
+    texts = [(at, line) for at, line in lines if not _RULE.fullmatch(line)]
+    if texts and texts[0][1][0] == "|" and not any(line[0] in "|!" for _, line in texts[1:]):
+        texts[0] = (texts[0][0], f"| {texts[0][1]}")  # above an index
+    rows = [(at, _cells(line)) for at, line in texts]
     ruled = len(rows) < len(lines) or all(line[0] in "|!" for _, line in lines)
     return rows if ruled and len(rows) > 1 and max(len(cells) for _, cells in rows) > 1 else []
 
@@ -110,31 +113,35 @@ def _without_markup(text: str) -> str:
 def _aligned(lines: Sequence[tuple[int, str]]) -> Rows:
     """Return the rows of lines whose columns are two blanks apart, or below a rule with gaps; else []."""
     rules = [line for _, line in lines if _RULE.fullmatch(line)]
-    rows = [(at, line) for at, line in lines if not _RULE.fullmatch(line)]
-    ends = [match.start() for match in re.finditer(r"(?<= )[-=]+", rules[0])] if rules else []
-    if ends:
+    texts = [(at, line) for at, line in lines if not _RULE.fullmatch(line)]
+    if rules and " " in rules[0].strip():
+        ends = [match.start() for match in re.finditer(r"(?<= )[-=]+", rules[0])]
         spans = list(zip([0, *ends], [*ends, None], strict=True))
-        return [(at, [line[start:end].strip() for start, end in spans]) for at, line in rows] if rows[1:] else []
-    return _even([(at, re.split(r" {2,}|\t", line.strip())) for at, line in rows])
+        return [(at, [line[start:end].strip() for start, end in spans]) for at, line in texts] if texts[1:] else []
+    return _even(texts, r" {2,}|\t")
 
 
-def _even(rows: Rows) -> Rows:
+def _even(lines: Sequence[tuple[int, str]], separator: str) -> Rows:
     """Return rows of as many cells, two or more, behind titles of one; [] if they differ, or end in separators.
 
-    A header with a cell less than all others stands above a table with an index.
+    A header with a cell less than all others that begins behind their first cells stands above a table with an index.
     """
-    rows = [*itertools.dropwhile(lambda row: len(row[1]) == 1, rows)]
+    rows = [(at, re.split(separator, line.strip())) for at, line in lines]
+    titles = sum(1 for _ in itertools.takewhile(lambda row: len(row[1]) == 1, rows))
+    rows, texts = rows[titles:], [line for _, line in lines[titles:]]
     widths = {len(cells) for _, cells in rows[1:]}
     if len(widths) != 1 or max(widths) < 2 or any(cell[-1:] in (",", ";") for _, row in rows for cell in row):
         return []
-    (at, head), missing = rows[0], max(widths) - len(rows[0][1])
-    return [(at, [""] * missing + head), *rows[1:]] if missing in (0, 1) else []
+    (at, head), *others = rows
+    ends = [line.index(cells[0]) + len(cells[0]) for (_, cells), line in zip(others, texts[1:], strict=True)]
+    indexed = len(head) + 1 == max(widths) and max(ends) <= texts[0].index(head[0])
+    return [(at, [""] * indexed + head), *others] if len(head) + indexed == max(widths) else []
 
 
 def blanks(text: str) -> Rows:
     """Return the table of lines whose cells are a blank apart; its headers may stand in a comment."""
-    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    rows = [(number, line.split()) for number, line in lines if not line.startswith("#")]
-    comments = [*itertools.takewhile(lambda line: line[1].startswith("#"), lines)]
-    heads = [(number, line.lstrip("# ").split()) for number, line in comments[-1:]]
-    return _even([*(head for head in heads if rows and len(head[1]) == len(rows[0][1])), *rows])
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    rows = [(number, line) for number, line in lines if not line.lstrip().startswith("#")]
+    comments = [*itertools.takewhile(lambda line: line[1].lstrip().startswith("#"), lines)]
+    heads = [(number, line.lstrip("# ")) for number, line in comments[-1:]]
+    return _even([*(head for head in heads if rows and len(head[1].split()) == len(rows[0][1].split())), *rows], r"\s+")

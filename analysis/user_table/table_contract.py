@@ -70,7 +70,7 @@ def read_table(path: Path, columns_text: str = "") -> UserTable:
     missing, or Question with the settings that answer it.
     """
     choices = answers.parse(columns_text)
-    grids, problems = table_files.read_grids(path)
+    grids, problems = table_files.read_grids(path, not choices.text)
     if title := choices.directives.get("table", "").lower():
         grids = [grid for grid in grids if title in grid.title.lower()]
         problems += [] if grids else [f"{path}: no table with '{title}' in its title"]

@@ -65,11 +65,11 @@ def trimmed(cells: Sequence[str]) -> list[str]:
     return list(cells[: next((at for at in range(len(cells), 0, -1) if cells[at - 1]), 0)])
 
 
-def read_grids(path: Path) -> tuple[list[Grid], list[str]]:
+def read_grids(path: Path, answered: bool = True) -> tuple[list[Grid], list[str]]:
     """Return the tables in a file, in the files of a folder at any depth, or on standard input for "-"; and problems.
 
-    A problem is one line that names a file that cannot be read, and why. Files of a folder whose headers are alike are
-    one table.
+    answered: whether what is kept beside a file says what its columns mean. A problem is one line that names a file
+    that cannot be read, and why. Files of a folder whose headers are alike are one table.
     """
     grids: list[Grid] = []
     problems: list[str] = []
@@ -78,7 +78,7 @@ def read_grids(path: Path) -> tuple[list[Grid], list[str]]:
         try:
             data = _bytes(file, left, link=file == path)
             left -= len(data)
-            columns = "" if str(file) == "-" else answers.stored(file, data)
+            columns = answers.stored(file, data) if answered and str(file) != "-" else ""
             tables = _grids(data, "standard input" if str(file) == "-" else str(file))
             grids += [replace(grid, columns=columns) for grid in tables]
         except TableError as error:

@@ -14,7 +14,9 @@ PRINTED |= {f"JSON {name}": FRAME.to_json(orient=name) for name in ("records", "
 PRINTED |= {
     "to_string": FRAME.to_string(), "to_html": FRAME.to_html(), "to_latex": FRAME.to_latex(), "to_csv": FRAME.to_csv(),
     "HTML on a line": FRAME.to_html().replace("\n", ""), "lists": json.dumps(FRAME.to_dict("list")),
-    "blanks": FRAME.to_csv(sep=" ", index=False),
+    "to_string without an index": FRAME.assign(step_s=1.5, gpu="A100").to_string(index=False),
+    "an index": tabulate.tabulate(FRAME, "keys", tablefmt="presto"), "blanks": FRAME.to_csv(sep=" ", index=False),
+    "rich": " ranks   images_per_s \n ──────────────────── \n 1       100.5 \n 2       190.0 \n 4       360.25 \n",
     "gnuplot": "# two curves\n# ranks images_per_s\n1 100.5\n2 190\n4 360.25\n",
 }  # fmt: skip
 
@@ -27,7 +29,13 @@ def test_a_printed_table(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    "text", ["ranks  time\n1  10\n2\n", "a sentence | with a pipe\nand another | line\n", "<p>none</p>"]
+    "text",
+    [
+        "ranks  time\n1  10\n2\n",
+        "ranks time\n1 10 10.1\n2 5 5.2\n",
+        "a sentence | with a pipe\nand another | line\n",
+        "<p>none</p>",
+    ],
 )
 def test_a_text_without_a_table(tmp_path, text):
     (tmp_path / "t").write_text(text)

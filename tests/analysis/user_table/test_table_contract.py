@@ -45,6 +45,8 @@ READ = [
     ("a rate of a node", "nodes,GPUs,images/s per node\n1,4,400\n4,16,380\n", "",
      {"images_per_s": [400, 1520], "images_per_s_per_rank": [100, 95]}),
     ("a column of the scaling", "ranks,scaling,time (s)\n1,weak,10\n2,weak,11\n", "", {"scaling": ["weak"] * 2}),
+    ("both scalings", "ranks,scaling,time (s)\n1,weak,10\n2,weak,11\n1,strong,9\n2,strong,5\n", "",
+     {"setting": ["weak"] * 2 + ["strong"] * 2, "scaling": ["weak"] * 2 + ["strong"] * 2}),
     ("a speedup below the ranks of two labels", "ranks,A (s),B (s),speedup\n1,10,5,1\n2,10,6,0.83\n", "* (s)=wall_s",
      {"wall_s": [10, 5, 10, 6]}),
     ("a line that names the separator", "sep=;\nGPUs;img/s\n1;100\n2;190\n", "", {"images_per_s": [100, 190]}),
@@ -206,8 +208,9 @@ def test_rows_that_are_left_out_are_named(tmp_path):
 
 
 def test_rows_alike_one_below_the_other_are_repeats_and_a_note_says_so(tmp_path):
-    (note,) = read(tmp_path, "GPUs,img/s\n1,100\n1,101\n2,190\n2,192\n").notes
-    assert "lines 2, 3 have 1 ranks but other values" in note
+    text = "GPUs,cells,img/s\n1,5,100\n1,9,80\n1,5,101\n1,9,80\n2,5,190\n2,9,150\n2,5,192\n2,9,150\n"
+    (note,) = read(tmp_path, text).notes
+    assert "lines 2, 4 have 1 ranks but other values" in note
     assert note.endswith("they are repeats here")
 
 
