@@ -22,7 +22,7 @@ from analysis.audit.findings import TABLE_RULES
 from analysis.stats.repeats import proportion
 from analysis.user_table import table_contract
 from benchmarks.common import Rng, in_parallel, options, show
-from benchmarks.faulty_studies import FAULTS, Truth, clean, faulty, write
+from benchmarks.faulty_studies import FAULTS, Truth, clean, faulty
 from record.schema import RunRecord
 from tests.helpers import noisy_records
 
@@ -53,11 +53,11 @@ def _study_alarms(fault: str, truth: Truth, runs: int) -> tuple[Counter[str], in
     """
     rng, fired, alarms = np.random.default_rng(SEED), Counter[str](), 0
     rules = FAULTS[fault][1] if fault else tuple(TABLE_RULES)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.NamedTemporaryFile(suffix=".csv") as file:
         for _ in range(runs):
             study = faulty(rng, fault, truth) if fault else clean(rng, truth)
-            table = table_contract.read_table(write(study, Path(folder) / "study.csv"))
-            audited = AuditedTable(user_table_rules.tidy_study(table)[0])
+            study.to_csv(file.name, index=False)
+            audited = AuditedTable(user_table_rules.tidy_study(table_contract.read_table(Path(file.name)))[0])
             names = {f.rule for rule in rules for f in TABLE_RULES[rule](audited) if f.severity != "note"}
             fired.update(sorted(names))
             alarms += bool(names)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,17 +40,6 @@ def in_parallel(function: Callable[..., T], *arguments: Iterable[Any]) -> Iterat
 def show(rows: Iterable[Any], headers: str | Sequence[str] = "keys", end: str = "\n") -> None:
     """Print rows as a table in Markdown."""
     print(tabulate(rows, headers, tablefmt="github", disable_numparse=True), end=end)
-
-
-def merged(rows: Iterable[Row], by: Collection[str]) -> list[Row]:
-    """Return consecutive rows that agree in the columns `by` as one row, with all values of the others."""
-
-    def values(column: str, group: list[Row]) -> str:
-        all_values = [row[column] for row in group]
-        return all_values[0] if len(set(all_values)) == 1 else ", ".join(all_values)
-
-    groups = [list(group) for _, group in itertools.groupby(rows, lambda row: [row[name] for name in by])]
-    return [{column: values(column, group) for column in group[0]} for group in groups]
 
 
 def launch_overrides(results: Path, user_overrides: Sequence[str], **measure: object) -> list[str]:

@@ -19,20 +19,20 @@ Some lines draw blocks of the real rounds in benchmarks/rounds.csv; its first li
 
 from __future__ import annotations
 
-import csv
 import functools
 import itertools
 import math
-import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy.signal import lfilter
 
 from analysis.compare.launch_values import days_mean
-from benchmarks.common import Rng, Row, merged, options, show
+from benchmarks.common import Rng, Row, options, show
 from common.number import Number
 from record import disturbance, intervals
 from record.schema import CoreUse
@@ -81,11 +81,9 @@ def autocorrelated_ratio(spread: float, rho: float) -> Noise:
 
 
 def _wander(rng: Rng, n: int, spread: float, rho: float) -> np.ndarray:
-    values, steps = np.empty(n), rng.normal(0, spread, n)
-    values[0] = steps[0]
-    for i in range(1, n):
-        values[i] = rho * values[i - 1] + math.sqrt(1 - rho**2) * steps[i]
-    return values
+    steps = rng.normal(0, spread, n)
+    steps[1:] *= math.sqrt(1 - rho**2)
+    return lfilter([1.0], [1.0, -rho], steps)
 
 
 def drift(total: float, spread: float) -> Noise:
@@ -127,11 +125,8 @@ def struck(slower: float, spread: float) -> Noise:
 @functools.cache
 def _real_rounds() -> list[np.ndarray]:
     """Return the ratios of each launch in benchmarks/rounds.csv, in their order, over their median."""
-    launches: dict[str, list[float]] = {}
-    with Path(__file__).with_name("rounds.csv").open() as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            launches.setdefault(row["launch"], []).append(float(row["ratio"]))
-    return [np.array(values) / statistics.median(values) for values in launches.values()]
+    rounds = pd.read_csv(Path(__file__).with_name("rounds.csv"), comment="#")
+    return [(ratios / ratios.median()).to_numpy() for _, ratios in rounds.groupby("launch", sort=False)["ratio"]]
 
 
 def real(drift: float = 0.0) -> Noise:
@@ -169,58 +164,41 @@ _WAITING = 0.3, 0.05  # of a window with exchange: mean, and standard deviation,
 def beside(neighbour: Neighbour, times: np.ndarray, rng: Rng) -> tuple[np.ndarray, list[float | None]]:
     """Return the times of the arms of each round beside a neighbour, and the disturbances of the rounds."""
     slowed, fractions, now_s = np.empty_like(times), [], rng.exponential(neighbour.on_s + neighbour.off_s)
-    bursts = _bursts(neighbour, now_s + 8 * _WINDOW_S * times.sum(), rng)
+    progress = _progress(neighbour, now_s + 8 * _WINDOW_S * times.sum(), rng)
     for number, arms in enumerate(times):
         in_round = []
         for arm in rng.permutation(2):
             waiting = float(max(0.0, rng.normal(*_WAITING))) if neighbour.only_idle and arm == 0 else 0.0
             work_s = _WINDOW_S * arms[arm] * (1 + (waiting - _WAITING[0] if waiting else 0.0))
-            uses = [_use(neighbour, core, bursts, now_s, work_s, waiting) for core in ((0, 1) if arm == 0 else (0,))]
+            uses = [_use(neighbour, core, progress, now_s, work_s, waiting) for core in ((0, 1) if arm == 0 else (0,))]
             wall_s = max(use.wall_s for use in uses)
-            in_round += [disturbance.window_disturbance(_count(neighbour, use), 1, False) for use in uses]
+            in_round += [
+                disturbance.window_disturbance(None if neighbour.counted is None else use, 1, False) for use in uses
+            ]
             slowed[number, arm], now_s = wall_s / _WINDOW_S, now_s + wall_s
         fractions.append(disturbance.largest(in_round))
     return slowed, fractions
 
 
-def _bursts(neighbour: Neighbour, until_s: float, rng: Rng) -> list[tuple[float, float]]:
-    """Return when a neighbour runs, up to a time."""
-    if neighbour.off_s == 0:
-        return [(0.0, until_s)]
-    now_s, bursts = 0.0, []
-    while now_s < until_s:
-        begin_s = now_s + rng.exponential(neighbour.off_s)
-        now_s = begin_s + rng.exponential(neighbour.on_s)
-        bursts.append((begin_s, now_s))
-    return bursts
+def _progress(neighbour: Neighbour, until_s: float, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
+    """Return when a neighbour begins and ends to run, up to a time, and the work of a rank beside it until then."""
+    count = 10 + int(3 * until_s / (neighbour.off_s + neighbour.on_s))
+    spans_s = np.vstack([np.zeros(2), rng.exponential([neighbour.off_s, neighbour.on_s], (count, 2))])
+    return spans_s.ravel().cumsum(), (spans_s * [1.0, 1 - neighbour.share]).ravel().cumsum()
 
 
 def _use(
-    neighbour: Neighbour, core: int, bursts: list[tuple[float, float]], begin_s: float, work_s: float, waiting: float
-) -> CoreUse:
-    """Return the use of a core from this time on, until a rank has done so much work on it."""
-    taken_s, now_s, left_s = 0.0, begin_s, work_s
-    for on_s, off_s in bursts if core in neighbour.cores and not neighbour.only_idle else ():
-        if off_s <= now_s:
-            continue
-        if (alone_s := max(0.0, on_s - now_s)) >= left_s:
-            break
-        beside_s = min(off_s - now_s - alone_s, (left_s - alone_s) / (1 - neighbour.share))
-        taken_s += neighbour.share * beside_s
-        left_s -= alone_s + (1 - neighbour.share) * beside_s
-        now_s += alone_s + beside_s
-        if left_s <= 1e-9:
-            break
+    neighbour: Neighbour, core: int, progress: tuple[np.ndarray, np.ndarray], begin_s: float, work_s: float,
+    waiting: float,
+) -> CoreUse:  # fmt: skip
+    """Return the use of a core from this time on, until a rank has done so much work on it, as the kernel counts it."""
+    taken_s, (moments_s, done_s) = 0.0, progress
+    if core in neighbour.cores and not neighbour.only_idle:
+        end_s = np.interp(np.interp(begin_s, moments_s, done_s) + work_s, done_s, moments_s)
+        taken_s = max(0.0, float(end_s) - begin_s - work_s)
     own_s = work_s * (1 - waiting)
-    return CoreUse(work_s + taken_s, own_s, own_s + taken_s + work_s * waiting, 0.0, delay_s=taken_s)
-
-
-def _count(neighbour: Neighbour, use: CoreUse) -> CoreUse | None:
-    """Return what the kernel counts, in ticks of 10 ms."""
-    if neighbour.counted is None:
-        return None
-    others_s = math.floor(100 * neighbour.counted * (use.busy_s - use.own_s)) / 100
-    return replace(use, busy_s=use.own_s + others_s)
+    others_s = math.floor(100 * (neighbour.counted or 0.0) * (taken_s + work_s * waiting)) / 100  # in ticks of 10 ms
+    return CoreUse(work_s + taken_s, own_s, own_s + others_s, 0.0, delay_s=taken_s)
 
 
 @dataclass(frozen=True)
@@ -392,12 +370,10 @@ def simulate_days(between: float, correlation: float, days: int, curves: int, rn
 def main() -> None:
     curves = options("coverage", __doc__, curves=(2000, "simulated for each line")).parse_args().curves
     rng = np.random.default_rng(0)
-    show(merged((simulate(case, curves, rng) for case in CASES), by=["noise"]), end="\n\n")
+    show((simulate(case, curves, rng) for case in CASES), end="\n\n")
     show((simulate(case, curves, rng) for case in BESIDE), end="\n\n")
     cases = itertools.product((0.0, 0.01, 0.03), (0.0, 0.5), (3, 6))
-    show(
-        merged((simulate_days(*case, curves, rng) for case in cases), by=["days differ by", "correlation within a day"])
-    )
+    show(simulate_days(*case, curves, rng) for case in cases)
     print(f"\nnominal {intervals.LEVEL:.0%}; {curves} curves a line, standard error at most {0.5 / curves**0.5:.3f}")
 
 

@@ -71,8 +71,8 @@ def _late(ranks: Values, steps: Values, rng: Rng) -> Values:
     return 10 * (rng.random(len(ranks)) < 0.1)
 
 
-def _epochs(ranks: Values, steps: Values, of_images: int = 6400) -> Values:
-    return steps * ranks * BATCH / of_images
+def _epochs(ranks: Values, steps: Values) -> Values:
+    return steps * ranks * BATCH / 6400
 
 
 KINDS = (

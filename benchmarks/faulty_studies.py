@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -117,8 +116,3 @@ def faulty(rng: Rng, name: str, truth: Truth = Truth()) -> pd.DataFrame:
     study = clean(rng, truth)
     FAULTS[name][0](study, study["ranks"].eq(int(rng.choice(RANKS[1:]))))
     return study
-
-
-def write(study: pd.DataFrame, path: Path) -> Path:
-    study.to_csv(path, index=False)
-    return path

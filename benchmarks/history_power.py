@@ -18,7 +18,7 @@ from analysis.compare.launch_values import within
 from analysis.stats.student import ratio_of_geometric_means
 from analysis.stats.verdict import RatioVerdict, judge_all, ratio_verdict
 from analysis.thresholds import limit
-from benchmarks.common import Rng, Row, in_parallel, merged, options, show
+from benchmarks.common import Rng, Row, in_parallel, options, show
 
 RATES, VALUES = 6, 18  # values of a study: the first ones are rates, the others times
 
@@ -85,10 +85,8 @@ TRUTHS = (
 
 
 def main() -> None:
-    """Print the table; studies that differ in the number of launches alone share a row."""
     studies = options("history_power", __doc__, studies=(2000, "studies a line")).parse_args().studies
-    lines = [*in_parallel(line, TRUTHS, [studies] * len(TRUTHS))]
-    show(merged(lines, by=[*lines[0]][:5]))
+    show(in_parallel(line, TRUTHS, [studies] * len(TRUTHS)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The record of 1,024 ranks with 1,000 steps each: written, read, drawn and audited.
 
-    python -m benchmarks.thousand_record [--ranks 1024] [--steps 1000] [--cpu]
+    python -m benchmarks.thousand_record [--ranks 1024] [--steps 1000]
 
 The parts are simulated; the real code reads them. docs/clusters.md has the conclusions.
 """
@@ -21,12 +21,11 @@ from analysis.figures import registry
 from analysis.figures.figure_files import draw
 from analysis.study import Study
 from benchmarks.common import T, options
-from record import parts, protocol
+from record import parts
 from record import run_files as files
-from record.parts import JobEnd, PartWriter, assemble
+from record.parts import JobEnd, assemble
 from record.schema import RECORD_NAME, RunRecord, Usage, dumps
-from tests.helpers import noisy_records
-from tests.helpers.launched import measured
+from tests.helpers import launched, noisy_records
 
 STARTED_AT, STEP_S = 1_764_000_000.0, 0.1
 
@@ -39,42 +38,33 @@ def stage(name: str, do: Callable[[], T]) -> T:
     return result
 
 
-def example(ranks: int, steps: int, computes: bool) -> RunRecord:
-    """Return a record of ranks on separate nodes; computes: on CPUs, which say when they had computed."""
+def example(ranks: int, steps: int) -> RunRecord:
+    """Return a record of ranks on the CPUs of separate nodes, with a sample of usage each second."""
     run = noisy_records.launch(np.random.default_rng(1024), nodes=ranks, step_s=STEP_S, steps=steps)
     for rank in run.ranks:
-        seconds = range(int(rank.phases_s["timed"]))
-        fraction, memory_bytes = (None, None) if computes else (0.97, 17_000_000_000 + rank.rank)
+        count = int(rank.phases_s["timed"])
         rank.usage = Usage(
-            [round(40.0 + at, 3) for at in seconds], [round(1.9 * at, 2) for at in seconds], [3 * 2**30] * len(seconds),
-            [fraction] * len(seconds), [memory_bytes] * len(seconds),
+            [round(40.0 + at, 3) for at in range(count)], [round(1.9 * at, 2) for at in range(count)],
+            [3 * 2**30] * count, [None] * count, [None] * count,
         )  # fmt: skip
-        rank.host, rank.compute_times_s = f"node{rank.node:04d}", rank.compute_times_s if computes else []
+        rank.host = f"node{rank.node:04d}"
     return run
-
-
-def write_parts(folder: Path, run: RunRecord) -> None:
-    """Write the parts of all ranks of a run."""
-    for rank in run.ranks:
-        path = protocol.part_path(folder, rank.rank, rank.host, 10_000 + rank.rank)
-        writer = PartWriter(path, rank=rank.rank, host=rank.host, began_at=STARTED_AT + rank.phases_s["start"])
-        first = {"environment": run.environment, "losses": run.losses} if rank.rank == 0 else {}
-        before_exit = {name: time_s for name, time_s in rank.phases_s.items() if name != "exit"}
-        writer.add(phase="evaluate", phases_s=before_exit, finished=True, **first, **measured(rank))
 
 
 def assembled(folder: Path, run: RunRecord) -> bytes:
     """Return the text of the record that the launcher assembles from the parts in a folder."""
     rank_parts = [*parts.read_parts(folder).values()]
+    keys = ("experiment", "point", "repeat", "generation", "config", "config_hash", "command", "learning_rate", "swept")
+    identity = {name: getattr(run, name) for name in keys}
     job_s = max(sum(part.phases_s.values()) for part in rank_parts) + 1.0
-    return dumps(assemble(rank_parts, noisy_records.identity(run), JobEnd(STARTED_AT, job_s, cores_shared=False)))
+    return dumps(assemble(rank_parts, identity, JobEnd(STARTED_AT, job_s, cores_shared=False)))
 
 
 def profile_record(results: Path, run: RunRecord) -> None:
     """Print the time of each stage from the parts to the record, and of its analysis."""
     folder = files.run_folder(files.point_folder(results, run.experiment, run.point, run.config_hash), 0, 1)
     folder.mkdir(parents=True)
-    write_parts(folder, run)
+    launched.write_parts(folder, run)
     text = stage("parts -> record (goal: 10 s)", lambda: assembled(folder, run))
     stage("record written", lambda: files.write_file(folder / RECORD_NAME, text))
     study = Study(results)
@@ -87,11 +77,10 @@ def profile_record(results: Path, run: RunRecord) -> None:
 
 
 def main() -> None:
-    parser = options("thousand_record", __doc__, ranks=(1024, "of the job"), steps=(1000, "of each rank"))
-    parser.add_argument("--cpu", action="store_true", help="ranks on CPUs: they also say when they had computed")
-    arguments = parser.parse_args()
+    numbers = {"ranks": (1024, "of the job"), "steps": (1000, "of each rank")}
+    arguments = options("thousand_record", __doc__, **numbers).parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        profile_record(Path(folder), example(arguments.ranks, arguments.steps, arguments.cpu))
+        profile_record(Path(folder), example(arguments.ranks, arguments.steps))
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 

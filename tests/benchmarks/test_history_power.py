@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from benchmarks import history_power
 from benchmarks.history_power import HistoryTruth
@@ -13,15 +12,6 @@ def test_a_study_that_did_not_change_one_that_lost_a_fifth_and_one_that_cannot_t
     assert verdicts(HistoryTruth(6, 2, 0.01, slower=0.2)) == {"worse"}
     assert verdicts(HistoryTruth(1, 1, 0.01)) == set()  # one launch on each side has no interval
     assert verdicts(HistoryTruth(1, 1, 0.01, slower=0.2, older=6)) == {"worse"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "truth",
-    [HistoryTruth(2, 1, 0.03), HistoryTruth(1, 3, 0.03), HistoryTruth(3, 1, 0.01), HistoryTruth(2, 1, 0.01, older=6)],
-)
-def test_intervals_of_identical_launches_seldom_miss_their_ratio(truth):
-    assert float(history_power.line(truth, 20)["intervals that miss"]) <= 0.10
 
 
 def test_what_is_found_and_an_interval_that_cannot_hold_the_truth_are_counted():

@@ -64,6 +64,17 @@ def launch(
     )  # fmt: skip
     protocol.write_assignment(folder, assignment)
     line = ledger.begin(folder, repeat, generation, plan)
+    write_parts(folder, like, ends)
+    if ends == "killed":
+        return folder
+    failure = None if ends == "complete" else Failure("interrupted by SIGINT", phase=ends)
+    assembled(folder, like, failure, line)
+    ledger.end(folder, record.load(folder / RECORD_NAME))
+    return folder
+
+
+def write_parts(folder: Path, like: RunRecord, ends: str = "complete") -> None:
+    """Write the files of the ranks of a launch, with the times of this one."""
     last = PHASES.index(ends) if ends in PHASES else len(PHASES) - 1
     for rank in like.ranks:
         writer = PartWriter(protocol.part_path(folder, rank.rank, rank.host, 7), rank=rank.rank, host=rank.host)
@@ -74,12 +85,6 @@ def launch(
             writer.add(**measured(rank), finished=True)
             if rank.rank == 0:
                 writer.add(environment=like.environment, losses=like.losses, work=like.work, weights_differ=False)
-    if ends == "killed":
-        return folder
-    failure = None if ends == "complete" else Failure("interrupted by SIGINT", phase=ends)
-    assembled(folder, like, failure, line)
-    ledger.end(folder, record.load(folder / RECORD_NAME))
-    return folder
 
 
 def measured(rank: Rank) -> dict[str, object]:
