@@ -1,6 +1,7 @@
 """requirements/setup.sh: its decisions and errors. Every test runs in what it sets up."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,6 @@ from tests.helpers.path_programs import write_program
 
 pytestmark = pytest.mark.slow  # starts processes
 
-VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 # Stands in for uv: it logs its calls, finds the Python that $PYTHON_OF_UV names, and can download none.
 UV = """
 case "$*" in
@@ -68,8 +68,9 @@ def python(kit, version):
     return str(write_program(kit / f"bin/python{version}", lines))
 
 
-def test_groups_are_installed_once(kit):
-    assert set_up(kit, "cpu", "dev")[:2] == (0, ["venv", "install --only-group cpu --only-group dev", "horovod"])
+def test_groups_are_installed_once_and_no_compiler_is_needed_to_analyse_and_to_lint(kit):
+    assert set_up(kit, "launch", "dev")[:2] == (0, ["venv", "install --only-group launch --only-group dev"])
+    assert set_up(kit, "cpu", "dev")[:2] == (0, ["install --only-group cpu", "horovod"])
     assert set_up(kit, "cpu", "dev") == (0, [], "")
 
 
@@ -98,10 +99,6 @@ def test_a_change_of_the_lock_or_of_what_compiles_horovod_installs_again(kit):
         (kit / name).write_text((kit / name).read_text() + "\n")
         assert set_up(kit, "cpu")[1] == ["install --only-group cpu", "horovod"]
         assert set_up(kit, "cpu")[1] == []
-
-
-def test_no_compiler_is_needed_to_analyse_and_to_lint(kit):
-    assert "horovod" not in set_up(kit, "launch", "dev")[1]
 
 
 def test_an_interrupted_installation_begins_with_an_empty_environment(kit):
@@ -142,9 +139,9 @@ def test_of_two_set_ups_at_once_the_second_waits_and_says_so(kit):
 
 
 # Where a set-up can be held: what the stand-in for uv is asked, or another program that it runs.
-HELD = ["export", "python find", "python install", "venv", "pip install --python", "pip install --verbose"]
-HELD += ["-m venv", "-m pip", "c++"]
+HELD = ["export", "python find", "python install", "venv", "pip install --python", "pip install --verbose", "c++"]
 HOLD = ': >"$LOG.holds"; exec sleep 600'
+# It prints a traceback when it is interrupted, as pip does.
 HOLD_IN_PYTHON = f"""#!{sys.executable}
 import os, time
 open(os.environ["LOG"] + ".holds", "w").close()
@@ -154,32 +151,23 @@ time.sleep(600)
 
 @pytest.mark.parametrize("held", HELD)
 def test_ctrl_c_in_any_step_is_one_line_and_the_same_command_resumes(kit, monkeypatch, held):
-    """What is held of Python prints a traceback when it is interrupted."""
     monkeypatch.setenv("HOROVOD_WITHOUT_MPI", "1")  # an MPI of this machine may lack its headers
-    hold, python3 = write_program(kit / "hold", HOLD_IN_PYTHON if held.startswith("-m") else HOLD), kit / "bin/python3"
+    hold = write_program(kit / "hold", HOLD_IN_PYTHON if held.startswith("pip") else HOLD)
     whole = {path: path.read_text() for path in (kit / "bin/uv", kit / "requirements/compile_horovod.py")}
-    if held.startswith("-m"):
-        (kit / "bin/uv").unlink()
-        creation = f'mkdir -p .venv/uv/bin; cp "$0" .venv/uv/bin/python; cp {kit}/uv .venv/uv/bin/uv'
-        write_program(kit / "uv", whole[kit / "bin/uv"])
-        arms = {"-m venv": creation, "-m pip": "true"} | {held: f"exec {hold}"}
-        cases = "".join(f'"{arm}"*) {action} ;; ' for arm, action in arms.items())
-        write_program(python3, f'case "$*" in {cases} *) exec {sys.executable} "$@" ;; esac')
-    elif held == "c++":  # the doctor asks it for its version
+    if held == "c++":  # the doctor asks it for its version
         for name in ("common", "train/tools"):
             shutil.copytree(ROOT / name, kit / name)
         write_program(kit / "bin/c++", f"exec {hold}")
     else:
         write_program(kit / "bin/uv", f'case "$*" in "{held}"*) exec {hold} ;; esac\n{whole[kit / "bin/uv"]}')
-    variables = {"PYTHON_OF_UV": "" if held == "python install" else sys.executable}
     if held == "pip install --verbose":
         set_up(kit, "analysis")
-        shutil.copy(
-            f"{sys.prefix}/pyvenv.cfg", kit / ".venv"
-        )  # the packages of these tests, but the prefix of this kit
+        # The packages of these tests, but the prefix of this kit.
+        shutil.copy(f"{sys.prefix}/pyvenv.cfg", kit / ".venv")
         shutil.copy(ROOT / "requirements/compile_horovod.py", kit / "requirements")
-    command, env = ["requirements/setup.sh", ".venv", "cpu"], {**os.environ, **variables}
+    env = {**os.environ, "PYTHON_OF_UV": "" if held == "python install" else sys.executable}
     pipes = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": env}
+    command = ["requirements/setup.sh", ".venv", "cpu"]
     with subprocess.Popen(command, cwd=kit, start_new_session=True, **pipes) as child:
         while child.poll() is None and not (kit / "log.holds").exists():
             time.sleep(0.02)
@@ -190,8 +178,7 @@ def test_ctrl_c_in_any_step_is_one_line_and_the_same_command_resumes(kit, monkey
     assert output.splitlines()[-1] == "interrupted: nothing is lost, the same command resumes"
     for path, text in whole.items():
         write_program(path, text)
-    for path in (python3, kit / "bin/c++"):
-        path.unlink(missing_ok=True)
+    (kit / "bin/c++").unlink(missing_ok=True)
     status, _, output = set_up(kit, "cpu")
     assert status == 0, output
 
@@ -204,10 +191,17 @@ def test_a_python_that_the_lock_is_not_for_is_refused(kit, version):
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.13"])
-def test_a_python_that_the_lock_is_for_is_taken(kit, version):
-    status, actions, output = set_up(kit, "analysis", PYTHON=python(kit, version))
+def test_a_python_that_the_lock_is_for_is_taken_and_then_no_other(kit, version):
+    status, actions, output = set_up(kit, "analysis", PYTHON=(first := python(kit, version)))
     assert (status, actions) == (0, ["venv", "install --only-group analysis"])
     assert f"Setting up .venv with Python {version}.0" in output
+    (own := kit / ".venv/bin/python").unlink()
+    own.symlink_to(first)
+    output = refused(kit, "cpu", PYTHON=(other := python(kit, "3.12")))
+    assert f"error: .venv has Python {version}, and PYTHON={other} is another; leave out PYTHON=" in output
+    Path(first).unlink()  # as after an upgrade of the distribution
+    gone = "its Python is gone or does not start; remove it with make clean-env"
+    assert gone in refused(kit, "cpu")
 
 
 def test_without_a_suitable_python_the_error_explains_how_to_get_one(kit):
@@ -215,21 +209,7 @@ def test_without_a_suitable_python_the_error_explains_how_to_get_one(kit):
     assert "no route to the downloads" in output
     for way in ("Debian 12 and 13, Ubuntu 24.04 sudo apt-get install python3", "sudo dnf install", "module load"):
         assert way in output
-
-
-def test_an_environment_of_another_python_is_refused_with_two_ways_out(kit):
-    set_up(kit, "analysis")
-    another = python(kit, "3.12" if VERSION != "3.12" else "3.13")
-    output = refused(kit, "cpu", PYTHON=another)
-    assert f"error: .venv has Python {VERSION}, and PYTHON={another} is another; leave out PYTHON=" in output
-    assert "make clean-env" in output
-
-
-def test_an_environment_whose_python_is_gone_is_refused(kit):
-    (kit / ".venv/bin").mkdir(parents=True)
-    (kit / ".venv/bin/python").symlink_to(kit / "python3.9")  # as after an upgrade of the distribution
-    expected = "its Python is gone or does not start; remove it with make clean-env"
-    assert expected in refused(kit, "analysis")
+    assert refused(kit, "analysis", PYTHON="python3.9999") == "error: PYTHON=python3.9999: there is no such program"
 
 
 def test_nothing_is_installed_where_a_check_fails(kit):
@@ -240,37 +220,24 @@ def test_nothing_is_installed_where_a_check_fails(kit):
     assert "nothing was installed" in output
 
 
-def test_without_uv_and_venv_both_are_named_and_uv_is_requested_by_hash(kit):
+def test_without_uv_what_the_python_that_installs_it_says_is_shown_and_it_is_requested_by_hash(kit):
     (kit / "bin/uv").unlink()
-    write_program(kit / "bin/python3", "echo \"ModuleNotFoundError: No module named 'ensurepip'\" >&2; exit 1")
     path = f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin"
+    write_program(kit / "bin/python3", "echo \"ModuleNotFoundError: No module named 'ensurepip'\" >&2; exit 1")
     output = refused(kit, "analysis", PATH=path)
     assert "python3 cannot make an environment for one (ModuleNotFoundError: No module named 'ensurepip')" in output
     assert "uv (docs.astral.sh/uv), or sudo apt-get install python3-venv" in output
-    [line] = (ROOT / "requirements/uv.txt").read_text().splitlines()
-    assert line.startswith("uv==")
-    assert "--hash=sha256:" in line
-
-
-def test_what_pip_says_is_shown_where_it_cannot_install_uv(kit):
-    (kit / "bin/uv").unlink()
+    assert re.fullmatch(r"uv==\S+ --hash=sha256:.*\n", (ROOT / "requirements/uv.txt").read_text())
     steps = 'case "$*" in "-m pip install"*) echo "ERROR: no route to the index" >&2; exit 1 ;;'
     steps += f' "-m venv"*) mkdir -p .venv/uv/bin; cp "$0" .venv/uv/bin/python ;; *) exec {sys.executable} "$@" ;; esac'
     write_program(kit / "bin/python3", steps)
-    output = refused(kit, "analysis", PATH=f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin")
+    output = refused(kit, "analysis", PATH=path)
     assert "| ERROR: no route to the index" in output
     assert "error: uv could not be installed: why is above." in output
     assert "python3-venv" not in output
 
 
-def test_a_python_that_is_not_there_is_named_before_anything_else(kit):
-    (kit / "bin/uv").unlink()
-    assert refused(kit, "analysis", PYTHON="python3.9999") == "error: PYTHON=python3.9999: there is no such program"
-
-
-UV_OF_TESTS = (
-    Path(sys.prefix, "uv/bin/uv") if Path(sys.prefix, "uv/bin/uv").exists() else Path(shutil.which("uv") or "")
-)
+UV_OF_TESTS = Path(shutil.which("uv", path=f"{sys.prefix}/uv/bin{os.pathsep}{os.environ['PATH']}") or "")
 
 
 def test_a_cache_that_cannot_be_written_is_the_cause_that_is_named(kit):
