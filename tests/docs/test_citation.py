@@ -13,19 +13,17 @@ CODEMETA = json.loads((ROOT / "codemeta.json").read_text())
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def test_one_version_one_title_one_licence():
+def test_both_files_say_the_same():
     assert CITATION["version"] == CODEMETA["version"] == PROJECT["version"]
     assert CITATION["title"] == CODEMETA["name"]
     assert CITATION["abstract"] == CODEMETA["description"]
     assert CODEMETA["license"] == f"https://spdx.org/licenses/{CITATION['license']}"
     assert CITATION["license"] == PROJECT["license"]
     assert "Apache License" in (ROOT / "LICENSE").read_text()
-
-
-def test_the_date_and_the_authors_are_the_same():
     assert CODEMETA["dateModified"] == CITATION["date-released"].isoformat()
     assert [author["name"] for author in CODEMETA["author"]] == [author["name"] for author in CITATION["authors"]]
     assert CODEMETA["keywords"] == CITATION["keywords"]
+    assert all((ROOT / CODEMETA[name]).is_file() for name in ("readme", "softwareHelp"))
 
 
 def test_what_is_required_is_what_is_locked():
@@ -34,10 +32,6 @@ def test_what_is_required_is_what_is_locked():
     packages = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     locked = {package["name"]: package.get("version") for package in packages}
     assert (locked["tensorflow-cpu"], locked["horovod"]) == (required["TensorFlow"], required["Horovod"])
-
-
-def test_files_that_are_named_are_there():
-    assert all((ROOT / CODEMETA[name]).is_file() for name in ("readme", "softwareHelp"))
 
 
 def test_the_doi_is_one_and_has_its_line():

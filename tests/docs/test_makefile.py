@@ -209,12 +209,6 @@ def test_python_may_have_a_space_in_its_path(kit):
     assert commands(kit, "image", "PYTHON=./my python")[0][0] == ["-m", "containers.build", "image", "cpu"]
 
 
-@pytest.mark.parametrize("value", ["a,b", "a b", " a, b ", "a,,b"])
-def test_a_list_is_separated_by_commas_or_spaces(kit, value):
-    launch = commands(kit, "weak-scaling", f"MODELS={value}", f"ONLY={value}", f"HOSTS={value}")[1][0]
-    assert {"--only=a,b", "model=a,b", "launcher.hosts=['a','b']"} <= set(launch)
-
-
 def test_more_options_for_pytest_are_read_as_by_a_shell(kit):
     calls = commands(kit, "test", "PYTEST_ARGS=-k 'a or b' tests/x.py")
     assert calls[-1][0] == ["-m", "pytest"]
