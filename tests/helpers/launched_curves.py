@@ -5,10 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from record import run_files as files
-from record.run_files import write_file
-from record.schema import RECORD_NAME, Rank, RunRecord, Window, dumps, load
-from tests.helpers.bare_record import bare_record
+from record.schema import RECORD_NAME, RunRecord, dumps, load
 from tests.helpers.launch_plans import plan_points
+from tests.helpers.run_records import make_rounds
 from train.config.identity import resolved
 from train.launch.plan import curve_design
 from train.launch.plan.planned_runs import PlannedPoint, Run
@@ -29,25 +28,12 @@ def curve(results: Path, *overrides: str) -> PlannedPoint:
 
 def add(point: PlannedPoint, repeat: int, speedups: list[float], job_s: float = 30.0, **fields: object) -> RunRecord:
     """Write the record of a launch with a round of 5 s for each speedup, with and without allreduce; return it."""
-    first = [{0: 1.0, 1: 2.0 / speedup, 2: 2.0 / speedup} for speedup in speedups]
-    second = [{1: times[1], 2: times[2]} for times in first]
-    timed_s = 5.0 * len(speedups)
-    record = bare_record(
-        config=resolved(point.config),
-        config_hash=point.config_hash,
-        point=point.name,
-        ranks=[_rank(0, first, timed_s), _rank(1, second, timed_s)],
-        repeat=repeat,
-        job_s=job_s,
-        **fields,
-    )
+    run = make_rounds([(0.5, 1 / speedup, 1 / speedup) for speedup in speedups])
+    for rank in run.ranks:
+        rank.phases_s = {"start": 4.0, "first_step": 6.0, "timed": 5.0 * len(speedups)}
+    run.config, run.config_hash, run.point = resolved(point.config), point.config_hash, point.name
+    run.started_at, run.environment = "2026-01-02T03:04:05+00:00", None
     folder, generation = files.new_run(Run(point, repeat).home, repeat)
-    write_file(folder / RECORD_NAME, dumps(replace(record, generation=generation)))
+    run = replace(run, repeat=repeat, generation=generation, job_s=job_s, **fields)
+    files.write_file(folder / RECORD_NAME, dumps(run))
     return load(folder / RECORD_NAME)
-
-
-def _rank(number: int, times_s: list[dict[int, float]], timed_s: float) -> Rank:
-    """Return a rank with windows of 2 steps. times_s: for each round, the time of each arm of this rank."""
-    windows = [Window(i, arm, s, [s / 2] * 2) for i, arms in enumerate(times_s) for arm, s in arms.items()]
-    phases_s = {"start": 4.0, "first_step": 6.0, "timed": timed_s}
-    return Rank(number, number, number, "n", [number], None, phases_s, [], [], 0, windows=windows)

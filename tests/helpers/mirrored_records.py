@@ -12,18 +12,8 @@ WANDB = TrackingConfig(name="wandb", project="scaling", entity=None, sync=False)
 
 
 def rank(number: int, step_times_s: list[float], timed_s: float) -> Rank:
-    return Rank(
-        rank=number,
-        local_rank=number,
-        node=0,
-        host="node-a",
-        cores=[number],
-        gpu=None,
-        phases_s={"start": 0.5, "timed": timed_s},
-        warm_up_step_times_s=[9.0],
-        step_times_s=step_times_s,
-        peak_memory_bytes=1,
-    )
+    phases_s = {"start": 0.5, "timed": timed_s}
+    return Rank(number, number, 0, "node-a", [number], None, phases_s, [9.0], step_times_s, 1)
 
 
 def run_record(**changes: Any) -> RunRecord:

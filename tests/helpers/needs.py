@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     import pytest
 
 _PACKAGES = {  # program -> Debian package
-    "cc": "gcc",
     "chromium": "chromium",
     "hpcc": "hpcc",
     "ip": "iproute2",
@@ -24,6 +23,7 @@ _PACKAGES = {  # program -> Debian package
     "podman": "podman",
     "runc": "runc",
     "sbatch": "slurm-client",
+    "setpriv": "util-linux",
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
     "ssh": "openssh-client",

@@ -13,23 +13,7 @@ from record import clock, record_summary, recorded_config
 from record import rounds as in_rounds
 from record import run_files as files
 from record import schema as record
-from record.schema import (
-    SCHEMA_VERSION,
-    WITHOUT_ALLREDUCE,
-    Environment,
-    Epoch,
-    Host,
-    HostState,
-    MatrixProduct,
-    Operations,
-    PrintedRate,
-    ProgramFacts,
-    Rank,
-    Role,
-    RunRecord,
-    Transfer,
-    Usage,
-)
+from record.schema import Epoch, Rank, Role, RunRecord
 
 # Seconds. The step times give 'timed' and 'warm_up'.
 PHASES_S = {
@@ -118,12 +102,13 @@ def make_record(
         rank_records = [replace(rank_records[0], cores=list(range(ranks)), workers=ranks)]
     if epochs:
         for rank in rank_records:  # half of its core, and one GiB
-            rank.usage = Usage([5.5, 6.5, 7.5], [1.0, 1.5, 2.0], [2**30] * 3, [None] * 3, [None] * 3)
+            rank.usage = record.Usage([5.5, 6.5, 7.5], [1.0, 1.5, 2.0], [2**30] * 3, [None] * 3, [None] * 3)
     if values["measure"].get("total_steps"):
         values["derived"].append("measure.timed_steps")
     rate = values["optimizer"]["learning_rate"]
-    state = HostState(None, None, None, False, 1, "madvise", 0.1, ["avx", "avx2", "fma"], [], None)
-    host = Host("host0", CPU, 4, 8 * 2**30, "6.1", [], state)
+    state = record.HostState(None, None, None, False, 1, "madvise", 0.1, ["avx", "avx2", "fma"], [], None)
+    host = record.Host("host0", CPU, 4, 8 * 2**30, "6.1", [], state)
+    variables = {"TF_CPP_MIN_LOG_LEVEL": "1"}
     return RunRecord(
         experiment=experiment,
         point=f"{model}_nodes={nodes}",
@@ -144,19 +129,10 @@ def make_record(
         arm_keys=list(arm_keys),
         learning_rate=rate * (ranks if values["optimizer"]["learning_rate_scaling"] == "linear" else 1),
         ranks=rank_records,
-        environment=Environment(
-            [host],
-            {"tensorflow": "2.18.1"},
-            ["gloo"],
-            None,
-            None,
-            None,
-            None,
-            "0" * 40,
-            False,
-            {"TF_CPP_MIN_LOG_LEVEL": "1"},
+        environment=record.Environment(
+            [host], {"tensorflow": "2.18.1"}, ["gloo"], None, None, None, None, "0" * 40, False, variables
         ),
-        schema_version=SCHEMA_VERSION,
+        schema_version=record.SCHEMA_VERSION,
         losses=losses or [],
         epochs=epochs or [],
     )
@@ -222,7 +198,7 @@ def disturb(run: RunRecord, fractions: Mapping[int, float], ranks: Sequence[int]
 
 def _arm_values(arm: Arm, model: str) -> dict[str, object]:
     """Return the arm as in the configuration of a record."""
-    control = None if arm.allreduce else WITHOUT_ALLREDUCE
+    control = None if arm.allreduce else record.WITHOUT_ALLREDUCE
     role = arm.role or ("control" if control else "point")
     settings = {
         "ranks": arm.nodes,
@@ -306,7 +282,9 @@ def save(run: RunRecord, results: Path) -> Path:
 
 def save_unchanged(run: RunRecord, results: Path) -> Path:
     """Write the record as the launcher does; return its path."""
-    path = results / record_path(run)
+    # The generations of these helpers begin with 0, those of folders with 1, which is not in the name.
+    name = f"r{run.repeat}" + (f".{run.generation + 1}" if run.generation else "")
+    path = results / run.experiment / run.point / run.config_hash[:8] / name / record.RECORD_NAME
     files.write_file(path, record.dumps(run))
     return path
 
@@ -314,13 +292,6 @@ def save_unchanged(run: RunRecord, results: Path) -> Path:
 def tabulate_file(path: Path) -> TabulatedRun | Notice:
     """Return the entry in the table of the record at `path`."""
     return tabulate(record.load(path), str(path))
-
-
-def record_path(run: RunRecord) -> Path:
-    """Return the path of a record in the results folder."""
-    # The generations of these helpers begin with 0, those of folders with 1, which is not in the name.
-    name = f"r{run.repeat}" + (f".{run.generation + 1}" if run.generation else "")
-    return Path(run.experiment) / run.point / run.config_hash[:8] / name / record.RECORD_NAME
 
 
 @dataclass
@@ -349,10 +320,10 @@ def with_roofline(run: RunRecord, arms: Sequence[int | None] = (None,)) -> RunRe
 
     At 20 GFLOP an image that is 5 images/s a rank. The gradients are 0.1 GB.
     """
-    run.work = Operations(operations_per_image=20 * 10**9, gradient_bytes=10**8)
+    run.work = record.Operations(operations_per_image=20 * 10**9, gradient_bytes=10**8)
     for rank in run.ranks:
-        rank.matrix_products = [MatrixProduct(1000, [0.03, 0.02, 0.025], arm) for arm in arms]
-        rank.transfers = [Transfer("tcp_ring", "127.0.0.1", 10**9, 1.0, arm) for arm in arms]
+        rank.matrix_products = [record.MatrixProduct(1000, [0.03, 0.02, 0.025], arm) for arm in arms]
+        rank.transfers = [record.Transfer("tcp_ring", "127.0.0.1", 10**9, 1.0, arm) for arm in arms]
     return run
 
 
@@ -386,6 +357,6 @@ def make_program(
         run, ranks=ranks, job_s=10.0, point=f"nodes{nodes}", learning_rate=None, typed_command=[*typed_command],
         config_hash=recorded_config.values_hash(run.config),
         environment=replace(run.environment, versions={}, horovod_built_with=[]),
-        printed=PrintedRate(rate, f"rate: {rate}", "RATE", unit),
-        program=ProgramFacts(command, {"./my_solver": "1" * 64}, "my_solver 1.2", libraries, 0),
+        printed=record.PrintedRate(rate, f"rate: {rate}", "RATE", unit),
+        program=record.ProgramFacts(command, {"./my_solver": "1" * 64}, "my_solver 1.2", libraries, 0),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from record.schema import Epoch, Server
+from record.schema import Epoch, RunRecord, Server
 from tests.helpers.run_records import QUOTA, Arm, Results, as_sweep, make_record, make_rounds, save, with_roofline
 
 STEP_S = {"vgg16": 1.6, "resnet50": 0.5, "inceptionv3": 0.7, "vgg19": 1.9, "resnet101v2": 0.9, "inceptionv4": 1.1}
@@ -32,7 +32,9 @@ def fill(results: Results) -> Results:
     for repeat in range(2):
         _throughputs(results, repeat)
         _arms(results, repeat)
-        _allreduces(results, repeat)
+        for nodes in (2, 4):
+            time_s = {1 << k: 0.02 * (1 + 0.01 * repeat) for k in range(10, 30)}
+            save(_sweep(nodes, repeat, time_s), results.folder)
         for experiment in ("accuracy_digits", "fruit", "caltech256", "imdb_wiki"):
             for nodes in (2, 4):
                 results.add(experiment=experiment, model="tiny", nodes=nodes, step_s=0.1, repeat=repeat, epochs=EPOCHS)
@@ -103,13 +105,13 @@ def with_link(mbit_per_s: float | None, nodes: int = 4) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _allreduces(results: Results, repeat: int) -> None:
-    for nodes in (2, 4):
-        swept = {"distribution.controller": "gloo", "distribution.cycle_time_ms": 20, "nodes": nodes}
-        run = make_record("allreduce_bench", nodes=nodes, repeat=repeat, swept=swept)
-        run.config["distribution"]["cycle_time_ms"] = 20
-        times = {1 << k: [[0.02 * (1 + 0.01 * repeat)]] * nodes for k in range(10, 30)}
-        save(as_sweep(run, times, [[("memory_copy", "", 10**9, 0.1)]] * nodes), results.folder)
+def _sweep(nodes: int, repeat: int, time_s: dict[int, float], samples: int = 1, **fields: object) -> RunRecord:
+    """Return a sweep whose allreduces take so long on all ranks, by message size."""
+    key = "distribution.cycle_time_ms"
+    swept = {"distribution.controller": "gloo", key: 20, "nodes": nodes}
+    run = make_record("allreduce_bench", nodes=nodes, repeat=repeat, swept=swept, **{key: 20}, **fields)
+    times = {size: [[each_s] * samples] * nodes for size, each_s in time_s.items()}
+    return as_sweep(run, times, [[("memory_copy", "", 10**9, 0.1)]] * nodes)
 
 
 NODES = (1, 2, 4, 8)
@@ -205,18 +207,15 @@ def month(
 def month_of_allreduce(results: Path, generation: int, slower: dict[int, float] | None = None) -> None:
     """Save three launches of one month. slower: the factor of the time, by message size."""
     for repeat in range(3):
-        swept = {"distribution.controller": "gloo", "distribution.cycle_time_ms": 20, "nodes": 2}
-        run = make_record("allreduce_bench", nodes=2, repeat=repeat, generation=generation, swept=swept)
-        run.config["distribution"]["cycle_time_ms"] = 20
-        times = {size: s * _SCATTER[repeat] * (slower or {}).get(size, 1.0) for size, s in ALLREDUCE_S.items()}
-        run = as_sweep(run, {size: [[time_s] * 5] * 2 for size, time_s in times.items()})
+        time_s = {size: s * _SCATTER[repeat] * (slower or {}).get(size, 1.0) for size, s in ALLREDUCE_S.items()}
+        run = _sweep(2, repeat, time_s, samples=5, generation=generation)
         run.started_at = f"2026-{generation + 1:02d}-03T12:{repeat:02d}:00Z"
         save(run, results)
 
 
-def month_in_rounds(results: Path, generation: int, slower: float = 1.0, speedup: float = 1.5) -> None:
+def month_in_rounds(results: Path, generation: int, speedup: float = 1.5) -> None:
     """Save one launch in rounds of one month."""
-    steps = [0.5 * slower * (1 + 0.001 * (number % 5)) for number in range(6)]
+    steps = [0.5 * (1 + 0.001 * (number % 5)) for number in range(6)]
     run = make_rounds([(step, 2 * step / speedup, 2 * step / 1.9) for step in steps], generation=generation)
     run.started_at = f"2026-{generation + 1:02d}-03T12:00:00Z"
     save(run, results)
