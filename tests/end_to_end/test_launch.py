@@ -165,22 +165,6 @@ def test_a_disk_that_fills_up_keeps_what_was_measured(tmp_path: Path):
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-def test_a_rank_that_is_moved_while_it_measures_makes_its_point_invalid(tmp_path: Path):
-    hold = Hold(tmp_path / "patch", "train.loop.devices.synchronize_devices", after=3, ranks=[0], changes=SLEEPING)
-    results = tmp_path / "results"
-    launcher = start(*launch_command(results, "nodes=1", "distribution=none"), variables=hold.variables)
-    wait_for(hold.holds)
-    [rank] = ranks(results)
-    cores = rank.cpu_affinity()
-    rank.cpu_affinity(cores[-1:])  # as taskset does
-    hold.off()
-    finish(launcher)
-    [record] = records(results)
-    assert record.cores_shared
-    assert f"was moved from core {', '.join(map(str, cores))} to {cores[-1]} while it was timed" in record.notes[-1]
-
-
 @pytest.mark.on_change_of("train/rank/", "train/loop/", "record/parts.py")
 def test_a_clock_that_is_set_while_it_measures_changes_no_number(tmp_path: Path):
     """The clock of all processes of a launch is set ahead in the warm-up, and back in the timed steps."""

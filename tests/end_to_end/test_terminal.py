@@ -1,14 +1,13 @@
 """The screen that a person sees: on terminals of several widths, and without colours. After Ctrl-C: test_epochs.py."""
 
 import re
-import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.helpers import GOLDEN, kit
+from tests.helpers import kit
 from tests.helpers.kit import make_command, needs_setup, wait_for
 from tests.helpers.patched_ranks import Hold
 from tests.helpers.pseudo_terminal import ESCAPE, Terminal
@@ -84,21 +83,6 @@ def test_help_fits_a_terminal_of_80_columns(variables):
     assert terminal.wait(kit.TIMEOUT_S) == 0
     assert "  weak-scaling       Weak scaling: throughput over nodes, constant batch per" in terminal.lines()
     assert ("\x1b" in terminal.output) == (not variables)
-
-
-@pytest.mark.parametrize("columns", [40, 160])
-def test_status_and_summary_of_recorded_results_are_as_wide_as_the_terminal(columns):
-    results = str(GOLDEN / "results/rounds")
-    status = Terminal(sys.executable, "-m", "train.launch.status", results, columns=columns)
-    assert status.wait(kit.TIMEOUT_S) == 0
-    assert re.search(r"^all .* \d+ done", "\n".join(status.lines()), re.MULTILINE)
-    command = (sys.executable, "-m", "analysis", "summary", "weak_scaling", "--results", results)
-    summary = Terminal(*command, columns=columns)
-    assert summary.wait(kit.TIMEOUT_S) == 0
-    lines = summary.lines()
-    heads = [line for line in lines if line.startswith("model")]
-    assert len(heads) >= {40: 9, 160: 2}[columns]
-    assert all(re.search(r"^ResNet50 +\d", line) for line in lines if line.startswith("ResNet50"))
 
 
 @needs_setup

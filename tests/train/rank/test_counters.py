@@ -37,6 +37,7 @@ def test_a_loop_of_this_process_is_its_own_time(monkeypatch):
     used = counters.counted_since(begin, Meter())
     assert 0.2 <= used.own_s <= used.wall_s + 0.01
     assert used.busy_s > 0.15  # in ticks
+    assert used.moved_to == []
     assert (used.energy_j, used.gpu_energy_j) == (None, None)  # this rank is not to count them
 
 
