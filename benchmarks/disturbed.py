@@ -9,12 +9,12 @@ counters alone, must lie in its interval. docs/validation.md has the result.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.common import Row, curve_of, launch_command, launch_overrides, options, show
@@ -54,21 +54,19 @@ def main() -> None:
 def disturb(job: subprocess.Popen, results: Path) -> set[int]:
     """Run the busy loop in turns until the job ends. Returns the numbers of the rounds beside it."""
     beside_loop: set[int] = set()
-    while job.poll() is None:
-        wait(job, _IN_TURN_S)
-        with busy_loop(max(affinity.usable_cores())):
-            end = time.monotonic() + _IN_TURN_S
-            while time.monotonic() < end and wait(job, _EVERY_S):
-                if (number := finished(results)) is not None:
+    code = f"import os\nos.sched_setaffinity(0, [{max(affinity.usable_cores())}])\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", code]) as loop:
+        try:
+            began = time.monotonic()
+            while job.poll() is None:
+                runs = (time.monotonic() - began) // _IN_TURN_S % 2 == 1
+                loop.send_signal(signal.SIGCONT if runs else signal.SIGSTOP)
+                if runs and (number := finished(results)) is not None:
                     beside_loop.add(number)
+                time.sleep(_EVERY_S)
+        finally:
+            loop.kill()
     return beside_loop
-
-
-def wait(job: subprocess.Popen, seconds: float) -> bool:
-    """Wait for so long, or until the job has ended; return whether it still runs."""
-    with suppress(subprocess.TimeoutExpired):
-        job.wait(seconds)
-    return job.poll() is None
 
 
 def finished(results: Path) -> int | None:
@@ -78,17 +76,6 @@ def finished(results: Path) -> int | None:
             if windows := read_part(path).windows:
                 return windows[-1].round + 1
     return None
-
-
-@contextmanager
-def busy_loop(core: int) -> Iterator[subprocess.Popen]:
-    """Run a loop on a core while the block runs."""
-    code = f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"
-    with subprocess.Popen([sys.executable, "-c", code]) as loop:
-        try:
-            yield loop
-        finally:
-            loop.kill()
 
 
 def compare(run: RunRecord, beside_loop: set[int]) -> Iterator[Row]:
