@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import kit, shell, simcluster
+from train.launch import cgroups
 
 
 @pytest.hookimpl(wrapper=True)
@@ -32,6 +33,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[simcluster.Clu
         pytest.skip(reason)
     with simcluster.Cluster(tmp_path_factory.mktemp("shared"), hosts=4, environment=shell.ENVIRONMENT) as running:
         yield running
+
+
+@pytest.fixture
+def means() -> cgroups.QuotaMethod:
+    """The means of CPU quotas on this machine; skips if there are none."""
+    means = cgroups.quota_method()
+    if isinstance(means, str):
+        pytest.skip(means)
+    return means
 
 
 @pytest.fixture

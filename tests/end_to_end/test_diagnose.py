@@ -157,9 +157,7 @@ def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
 
 @pytest.mark.on_change_of("train/loop/", "train/launch/networks.py", "analysis/diagnose/")
 @pytest.mark.skipif(networks.missing() is not None, reason=str(networks.missing()))
-def test_a_slow_link_is_named(tmp_path: Path):
-    if isinstance(means := cgroups.quota_method(), str):
-        pytest.skip(means)
+def test_a_slow_link_is_named(tmp_path: Path, means: cgroups.QuotaMethod):
     emulated = ("launcher=emulated", "launcher.separate_networks=true", "system.cpu_quota_per_node=0.8")
     model = ("model=digits_cnn", "batch_per_rank=1", "--only=digits_cnn-rounds")
     measure(tmp_path, *model, *emulated, "system.link_mbit_per_s=100")

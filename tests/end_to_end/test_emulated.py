@@ -17,15 +17,6 @@ SWEEP = ("experiment=network_sweep", "nodes=2", "system.cpu_quota_per_node=0.3",
 ENDLESS = ("measure.design=rounds", "measure.budget_s=3600", "measure.repeats=1", "measure.precision_fraction=0.1")
 
 
-@pytest.fixture
-def means() -> cgroups.QuotaMethod:
-    """The means of CPU quotas on this machine; skips if there are none."""
-    means = cgroups.quota_method()
-    if isinstance(means, str):
-        pytest.skip(means)
-    return means
-
-
 def leftovers(pid: int, means: cgroups.QuotaMethod) -> list[Path]:
     """Return the existing control groups and networks of the launcher with this process ID."""
     groups = list(means.parent.glob(f"kit{pid}-*")) if means.parent else []

@@ -62,10 +62,7 @@ def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(c
 
 
 @pytest.mark.on_change_of("analysis/audit/", "train/loop/", "train/launch/launchers/")
-def test_the_audit_names_a_rank_on_a_slower_host(cluster, results):
-    means = cgroups.quota_method()
-    if isinstance(means, str):
-        pytest.skip(f"no CPU quotas on this machine: {means}")
+def test_the_audit_names_a_rank_on_a_slower_host(cluster, results, means):
     # Both ranks wait at the end of the warm-up.
     hold = Hold(results / "patch", "train.loop.devices.synchronize_devices", after=2, ranks=[0, 1])
     overrides = (*LONG, *QUICK, "batch_per_rank=128", "measure.timed_steps=30")
