@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from tests.helpers.rule_findings import check, row_findings
@@ -76,22 +75,6 @@ CASES = {
 @pytest.mark.parametrize(("rule", "rows", "expected"), CASES.values(), ids=CASES)
 def test_points_of_a_curve(rule, rows, expected):
     check(row_findings(rule, *rows), expected)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", [0.03, 0.05])
-def test_clean_curves_of_one_run_a_point_are_hardly_ever_found_beyond_ideal(noise):
-    """Half of the points of ideal scaling lie above it; at most one of 20 curves, each of another device, is named."""
-    rng = np.random.default_rng(8)
-    ranks = (1, 2, 4, 8, 16, 32)
-    rows = [
-        point
-        for number in range(20)
-        for point in rates({n: float(n * np.exp(rng.normal(0, noise))) for n in ranks}, gpu=f"G{number}")
-    ]
-    findings = row_findings("beyond_ideal", *rows)
-    assert len(findings) > 15
-    assert sum(finding.severity != "note" for finding in findings) <= 1
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,9 @@ def test_the_list_of_figures_says_how_many_records_were_made_again(command, tmp_
     )
 
 
-@pytest.mark.parametrize(("id", "suggestion"), [("001-figure-55", "001-figure-5"), ("nonsense", "000-")])
-def test_an_unknown_figure_is_an_error(command, tmp_path, id, suggestion):
-    error = command("draw", id, "--results", tmp_path, status=2).err
-    assert f"no figure is called '{id}'; did you mean {suggestion}" in error
+def test_an_unknown_figure_is_an_error(command, tmp_path):
+    error = command("draw", "001-figure-55", "--results", tmp_path, status=2).err
+    assert "no figure is called '001-figure-55'; did you mean 001-figure-5" in error
 
 
 @pytest.fixture
@@ -66,13 +65,6 @@ def test_it_keeps_the_figures_with_their_captions_where_that_is_asked_for(few_fi
     *figures, last = output.out.splitlines()
     assert sorted(figures) == sorted(f"  {name}" for name in few_figures)  # each once it is drawn
     assert last == f"{tmp_path}/new/r.html: {megabytes}, opens without a network"
-
-
-def test_what_is_left_out_is_named(results, report):
-    truncated = results.add(experiment="overhead", nodes=1)
-    truncated.write_bytes(truncated.read_bytes()[:-9])
-    line, _ = report()[0].err.splitlines()  # and how many records were made again from their files
-    assert line.startswith(f"left out: {truncated}")
 
 
 def test_without_any_record_there_are_the_reports(results, report, tmp_path):

@@ -88,10 +88,6 @@ def test_a_name_that_cannot_be_written_is_refused_before_anything_is_measured(tu
         assert "a name of letters, digits and _ is needed (WRITE=)" in result.err
 
 
-def test_a_model_without_a_record_is_named(tune):
-    assert "no complete run of model 'vgg16' (there are: resnet50)" in tune("--models", "vgg16", status=2).err
-
-
 LEFT_OUT = "2 of 14 rounds left out: others took 38 to 48 % of a core"
 
 

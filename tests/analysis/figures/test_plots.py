@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +11,6 @@ from analysis.study import Study
 from analysis.table.hardware import COMPUTE, LINK
 from tests.helpers.drawn_figures import draw
 from tests.helpers.run_records import make_record, save, with_roofline
-from tests.helpers.studies import strategies
 
 
 def test_lines_whose_markers_would_hide_each_other_are_moved_apart():
@@ -26,23 +24,6 @@ def test_lines_whose_markers_would_hide_each_other_are_moved_apart():
     many = plots.offsets([first] * 15, 200.0)
     assert many == sorted(many)
     assert many[-1] - many[0] == pytest.approx(50.0)
-
-
-@pytest.mark.slow
-def test_a_long_legend_takes_no_height_from_the_axes():
-    def heights(notes, labels):
-        figure, (axes,) = plots.canvas(height_mm=70)
-        for label in range(labels):
-            axes.plot([0, 1], [0, label], label=f"a label so long that it has a line of its own, {label}")
-        plots.legend(figure, "\n".join(["a note"] * notes))
-        figure.get_layout_engine().execute(figure)
-        return figure.get_figheight() / plots.MM, axes.get_window_extent().height / figure.dpi / plots.MM
-
-    with mpl.rc_context(fname=plots.STYLE):
-        (usual, _), (higher, with_few), (highest, with_many) = heights(0, 4), heights(2, 6), heights(8, 12)
-    assert usual == 70
-    assert highest > higher > 70
-    assert with_many == pytest.approx(with_few, abs=0.1)
 
 
 @pytest.fixture
@@ -88,18 +69,6 @@ def test_limits_near_the_points_are_lines_with_one_label_each_and_others_are_lef
 
 
 @pytest.mark.slow
-def test_arms_of_a_model_have_one_limit_in_a_colour_that_no_arm_has(results):
-    strategies(results.folder)
-    table = results.table()
-    disturbed = table["quantity"].eq(COMPUTE) & table["arm"].eq("mwms")  # while its limit was measured
-    figure = draw("own-strategies-throughput", table.assign(value=table["value"].mask(disturbed, table["value"] / 2)))
-    (limit,) = [line for line in figure.axes[0].get_lines() if np.array_equal(line.get_ydata(), [5, 10])]
-    assert (limit.get_color(), limit.get_xdata().tolist()) == (plots.GREY, [1, 2])
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert "limit of direct convolution" in labels
-
-
-@pytest.mark.slow
 def test_arms_of_other_precision_have_another_roofline(results):
     for precision, times_s in (("fp32", 0.02), ("bf16", 0.01)):
         arm_rows = {"arm": precision, "arm_keys": ["precision"], "precision": precision}
@@ -121,15 +90,6 @@ def test_a_model_has_one_colour_by_each_of_its_names_and_others_keep_theirs():
     assert others == {plots.SKY, plots.INDIGO, plots.OLIVE}
     assert not families & others
     assert plots.local_marker("mine") == plots.local_marker("mine")
-
-
-@pytest.mark.slow
-def test_lines_stay_within_half_of_the_distance_between_two_sizes_of_a_narrow_panel():
-    _, panels = plots.canvas(2, 2, sharex=True)
-    plots.draw(panels[0], [plots.DrawnLine("", [1, 2, 4, 8], [1, 1, 1, 1]) for _ in range(6)], apart=True)
-    plots.doubling(panels[0], [1, 2, 4, 8], "")
-    x = sorted(x for at, x, _ in marks(panels[0]) if at in (1, 2))
-    assert max(x[:6]) < min(x[6:])
 
 
 def marks(axes):

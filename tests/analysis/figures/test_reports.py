@@ -5,7 +5,7 @@ import pytest
 
 from analysis.study import Study
 from tests.helpers.drawn_figures import draw, lines
-from tests.helpers.run_records import make_record, save, with_roofline
+from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import EPOCHS, strategies
 
 pytestmark = pytest.mark.slow
@@ -83,17 +83,18 @@ def test_local_points_are_drawn_in_the_panels_of_their_model(results):
     assert not any("n=" in line.get_label() for line in lines_by_panel["Inception v3, P100"])
 
 
-@pytest.mark.parametrize(
-    ("id", "alone"), [("003-throughput", ["one-rank-alone"]), ("003-speedup", []), ("003-efficiency", [])]
-)
-def test_strategies_are_further_lines_in_the_panels_of_their_model(results, id, alone):
+def test_strategies_and_what_limits_them_are_further_lines_in_the_panels_of_their_model(results):
+    """Throughputs are on one rank too, where the strategy is `one-rank-alone`, and have limits."""
     strategies(results.folder)
-    figure = draw(id, results.table())
-    arms = ["horovod", "mwms", *alone]
-    assert [text for text in legend(figure) if text.startswith("local, n=")] == [f"local, n=6, {arm}" for arm in arms]
-    labels_by_panel = {title: {line.get_label() for line in panel} for title, panel in panels(figure).items()}
-    assert "local, n=6, mwms" in labels_by_panel["ResNet50, P100"] & labels_by_panel["ResNet50, K80"]
-    assert "local, n=6, mwms" not in labels_by_panel["Inception v3, P100"]
+    for id, alone in (("003-throughput", ["one-rank-alone"]), ("003-speedup", [])):
+        figure = draw(id, results.table())
+        labels = [f"local, n=6, {arm}" for arm in ("horovod", "mwms", *alone)]
+        assert [text for text in legend(figure) if text.startswith("local, n=")] == labels
+        of_model = {title for title, panel in panels(figure).items() if labels[1] in {x.get_label() for x in panel}}
+        assert of_model == {"ResNet50, P100", "ResNet50, K80"}
+        limited = {title for title, panel in panels(figure).items()
+                   for line in panel if np.array_equal(line.get_ydata(), [5, 10])}  # fmt: skip
+        assert limited == (of_model if alone else set())
 
 
 def test_ratios_are_taken_within_one_strategy(results):
@@ -108,17 +109,6 @@ def test_ratios_are_taken_within_one_strategy(results):
     ratios = [float(y[0]) for _, x, y in lines(figure) if x.tolist() == [2]]
     assert len(ratios) >= 2
     assert ratios == pytest.approx([1.5] * len(ratios))
-
-
-def test_what_limits_local_points_is_in_the_panels_of_their_model_and_of_throughput_alone(results):
-    for nodes in (1, 2):
-        save(with_roofline(tf_benchmarks(nodes, 8.0)), results.folder)
-    figure = draw("003-throughput", results.table())
-    limited_panels = {
-        title for title, panel in panels(figure).items() for line in panel if np.array_equal(line.get_ydata(), [5, 10])
-    }
-    assert limited_panels == {"ResNet50, P100", "ResNet50, K80"}
-    assert not any("limit" in label for label, _, _ in lines(draw("003-speedup", results.table())))
 
 
 def test_local_fruit_and_local_caltech256_are_distinguished(results):

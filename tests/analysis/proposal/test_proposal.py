@@ -1,11 +1,9 @@
 import functools
 from dataclasses import replace
 
-import matplotlib as mpl
 import pytest
 
 from analysis import TableError, proposal
-from analysis.figures import plots, proposal_figure
 from analysis.proposal import JobPlan
 from analysis.proposal.facts import BLANK
 from analysis.study import Study
@@ -102,22 +100,9 @@ def test_points_that_shared_cores_support_nothing(tmp_path):
 
 def test_emulated_nodes_are_no_cluster(tmp_path):
     long_curve(tmp_path, "weak_scaling", (1, 0.95, 0.91, 0.88), **QUOTA)
-    content = new_proposal(tmp_path)
-    assert content.caveats[0].startswith("Nodes are emulated on one machine by CPU quotas: no network")
+    assert new_proposal(tmp_path).caveats[0].startswith("Nodes are emulated on one machine by CPU quotas: no network")
 
 
 def test_without_a_curve_it_says_what_there_is(results):
     with pytest.raises(TableError, match=r"records of overhead .*strong_scaling, weak_scaling"):
         new_proposal(results, experiments=("overhead",))
-
-
-def test_a_model_has_the_colour_and_the_marker_of_the_other_figures(results):
-    content = new_proposal(results)
-    names = {curve.name for curve in content.curves}
-    with mpl.rc_context(fname=plots.STYLE):
-        lines = [
-            line for axes in proposal_figure.draw(content).axes for line in axes.lines if line.get_label() in names
-        ]
-    assert {line.get_label() for line in lines} == {"ResNet50", "ResNet50, global batch 32"}
-    looks = {(line.get_color(), line.get_marker()) for line in lines}
-    assert looks == {(plots.colour("resnet50"), plots.local_marker("resnet50"))}
