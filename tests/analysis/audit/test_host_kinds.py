@@ -17,6 +17,12 @@ def with_clock(mhz):
     return replace(HOST, state=replace(HOST.state, frequency_max_mhz=mhz))
 
 
+def on_hosts(*hosts, **fields):
+    record = make_record(**fields)
+    record.environment.hosts = [*hosts]
+    return record
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -31,12 +37,15 @@ def test_rounding_makes_no_other_machine(other):
     assert host_kinds.differences((HOST,), (other,)) == []
 
 
+KERNEL, LESS_MEMORY = replace(HOST, kernel="6.1.0-15-amd64"), replace(HOST, memory_bytes=int(240 * GIB))
+
+
 @pytest.mark.parametrize(
     ("other", "severity", "values"),
     [
-        (replace(HOST, kernel="6.1.0-15-amd64"), "note", ("kernel 6.1.0-13-amd64", "kernel 6.1.0-15-amd64")),
+        (KERNEL, "note", ("kernel 6.1.0-13-amd64", "kernel 6.1.0-15-amd64")),
         (replace(HOST, kernel="6.8.0-1"), "warning", ("kernel 6.1.0-13-amd64", "kernel 6.8.0-1")),
-        (replace(HOST, memory_bytes=int(240 * GIB)), "note", ("251.5 GiB", "240.0 GiB")),
+        (LESS_MEMORY, "note", ("251.5 GiB", "240.0 GiB")),
         (with_clock(2900.0), "warning", ("3675 MHz", "2900 MHz")),
         (replace(HOST, cores=64), "note", ("128 cores", "64 cores")),  # each rank is bound to as many
         (replace(HOST, cpu_model="Xeon"), "serious", (HOST.cpu_model, "Xeon")),
@@ -44,40 +53,35 @@ def test_rounding_makes_no_other_machine(other):
     ],
 )
 def test_a_fact_of_a_host_that_differs_is_named_with_both_values(other, severity, values):
-    record = make_record(nodes=2)
-    record.environment.hosts = [HOST, other]
-    (within,) = RECORD_RULES["unequal_hosts"](record, "p")
-    assert within.severity == severity
-    assert all(value in within.meaning for value in values)
-    elsewhere = make_record(repeat=2)
-    runs = [make_record(), make_record(repeat=1), elsewhere]
-    for run, host in zip(runs, (HOST, HOST, other), strict=True):
-        run.environment.hosts = [host]
-    (between,) = EXPERIMENT_RULES["unequal_machines"]([launch(run, f"p{run.repeat}") for run in runs])
+    (within,) = RECORD_RULES["unequal_hosts"](on_hosts(HOST, other, nodes=2), "p")
+    assert (within.severity, [value in within.meaning for value in values]) == (severity, [True, True])
+    runs = [launch(on_hosts(host, repeat=number), f"p{number}") for number, host in enumerate((HOST, HOST, other))]
+    (between,) = EXPERIMENT_RULES["unequal_machines"](runs)
     assert (between.severity, between.place) == (severity, "p2")
     assert between.stated == f"resnet50_nodes=1 r2 on {values[1]}"
     assert between.follows == f"{values[0]}, as 2 other runs"
 
 
-@pytest.mark.parametrize("other", [replace(HOST, kernel="6.1.0-15-amd64"), replace(HOST, memory_bytes=int(240 * GIB))])
+@pytest.mark.parametrize("other", [KERNEL, LESS_MEMORY])
 def test_a_note_between_the_hosts_of_a_job_makes_no_other_machine_and_is_named_once(other):
     """A base on one of two hosts, and jobs on both, of two models."""
-    runs = [make_record(model=model, nodes=nodes) for model in ("resnet50", "vgg16") for nodes in (1, 2)]
-    for run in runs:
-        run.environment.hosts = [HOST, other][: run.config["nodes"]]
-        run.swept = {"model": run.config["model"]["name"], "nodes": run.config["nodes"]}
-    findings = [*EXPERIMENT_RULES["unequal_machines"]([launch(run, "p") for run in runs])]
+    runs = [
+        launch(on_hosts(*[HOST, other][:nodes], model=model, nodes=nodes, swept={"model": model, "nodes": nodes}), "p")
+        for model in ("resnet50", "vgg16")
+        for nodes in (1, 2)
+    ]
+    findings = EXPERIMENT_RULES["unequal_machines"](runs)
     assert [finding.severity for finding in findings] in ([], ["note"])
-    (within,) = RECORD_RULES["unequal_hosts"](runs[1], "p")
-    assert within.severity == "note"
 
 
 def test_one_machine_that_differs_in_two_curves_is_one_finding():
-    runs = [make_record(model=model, repeat=repeat) for model in ("resnet50", "vgg16") for repeat in range(3)]
-    for run in runs:
-        run.environment.hosts = [replace(HOST, cpu_model="Xeon") if run.repeat == 2 else HOST]
-        run.swept = {"model": run.config["model"]["name"], "nodes": 1}
-    (finding,) = EXPERIMENT_RULES["unequal_machines"]([launch(run, "p") for run in runs])
+    xeon = replace(HOST, cpu_model="Xeon")
+    runs = [
+        launch(on_hosts(host, model=model, repeat=repeat, swept={"model": model, "nodes": 1}), "p")
+        for model in ("resnet50", "vgg16")
+        for repeat, host in enumerate((HOST, HOST, xeon))
+    ]
+    (finding,) = EXPERIMENT_RULES["unequal_machines"](runs)
     assert (finding.severity, finding.place) == ("serious", "p, and 1 more runs")
 
 

@@ -26,13 +26,6 @@ def dirty():
     return run
 
 
-def hosts(cpu_model):
-    """Two hosts, the second with this processor."""
-    run = make_record(nodes=2)
-    run.environment.hosts.append(replace(run.environment.hosts[0], host="host1", cpu_model=cpu_model))
-    return run
-
-
 def computing(*times_s):
     """All steps are equally long; in each, the ranks compute for these times, in s."""
     run = make_record(nodes=len(times_s))
@@ -72,8 +65,6 @@ CASES = {
     "a dirty tree": ("dirty_tree", dirty(), ("warning", None, "'commit 0000000000'")),
     "no commit": ("unknown_commit", without_commit(), ("note", None, "'no commit; digest of the code 111111111111'")),
     "a commit": ("unknown_commit", make_record(), ()),
-    "two kinds of hosts": ("unequal_hosts", hosts("another CPU"), ("serious", None, "'2 hosts of 2 kinds'")),
-    "hosts of one kind": ("unequal_hosts", hosts("AMD EPYC 9B45"), ()),
     "slow first": ("warm_up_drift", steps(*[0.6] * 3, *[0.5] * 17, nodes=3), ("warning", 0.2, "rank 2: first 3 st")),
     "hardly slower first steps": ("warm_up_drift", steps(*[1.04] * 3, *[1.0] * 27), ()),
     "too few steps": ("warm_up_drift", steps(*[1.2] * 3, *[1.0] * 6), ()),

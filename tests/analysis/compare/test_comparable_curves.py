@@ -13,13 +13,6 @@ def test_a_published_curve_is_over_what_the_local_records_sweep():
     assert (by_batch.axis, by_batch.sizes) == ("global_batch", (32.0, 64.0))
 
 
-def test_strong_scaling_follows_from_the_numbers():
-    strong = [row("images_per_s", 100 * n, n, batch=64 // n) for n in (1, 2, 4)]
-    (result,) = published_curves(table(*strong), {})
-    assert result.setting.endswith("global batch 64")
-    assert result.sizes == (1, 2, 4)
-
-
 def test_a_local_curve_has_the_sizes_of_its_axis(results):
     for momentum in (0.0, 0.9):
         optimizer = {"name": "sgd", "learning_rate": 0.01, "learning_rate_scaling": "none", "momentum": momentum}

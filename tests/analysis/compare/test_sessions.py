@@ -10,7 +10,7 @@ from analysis.stats import repeats
 from analysis.study import Study, record_files
 from record.schema import HostState
 from tests.helpers.run_records import make_record, save
-from tests.helpers.studies import EPOCHS, month, month_in_rounds, month_of_allreduce
+from tests.helpers.studies import month, month_in_rounds, month_of_allreduce
 
 
 def sessions_in(folder, **assigned):
@@ -71,14 +71,6 @@ def test_two_days_or_sessions_of_one_day_or_before_an_update_have_no_interval_fo
     assert len(sessions_in(tmp_path)) == 4
     one = points_in(tmp_path)["1 node", "images_per_s"].over_days
     assert (one.n, one.has_interval) == (2, False)
-
-
-def test_training_over_epochs_has_a_wall_time_and_a_job_time(tmp_path):
-    save(make_record("accuracy_digits", nodes=2, epochs=EPOCHS), tmp_path)
-    result = values_in(tmp_path)
-    # 5 epochs of 2 s, of which the first step, 1/50, is not timed but takes 6 s, after a broadcast of 0.4 s
-    assert result["2 nodes", "wall_s"] == {1: [pytest.approx(0.4 + 6 + 49 * 0.2)]}
-    assert ("2 nodes", "job_s") in result
 
 
 def test_allreduce_has_the_time_of_the_smallest_message_and_the_bandwidth_of_the_largest(tmp_path):

@@ -69,28 +69,14 @@ def test_exchanges_belong_to_the_round_and_take_as_long_as_on_the_rank_that_came
     assert exchanges_s == pytest.approx([(0.25 + 0.20 + 0.01 * number) / 2 for number in range(6)])
 
 
-def test_repeats_of_single_launches_are_turns_too(tmp_path):
-    for repeat in range(6):
-        for nodes, step_s in ((1, 0.5), (2, 0.6)):
-            save(make_record(nodes=nodes, step_s=step_s, repeat=repeat), tmp_path)
-    [result] = read(tmp_path)
-    assert not result.in_rounds
-    [launch] = result.launches
-    assert len(launch.paired_windows) == 6
-    arms = launch.paired_windows[0].arms
-    assert set(arms) == {ONE, TWO}
-    assert arms[TWO].measured_s == pytest.approx(0.6)
-    assert arms[TWO].computing_s is None
-
-
-def test_an_arm_on_several_nodes_begins_with_the_one_that_is_alone(tmp_path):
+def test_repeats_of_arms_in_launches_of_their_own_are_turns_that_begin_with_the_one_that_is_alone(tmp_path):
     strategies(tmp_path, servers=2)
     horovod, mwms, ps = read(tmp_path)
-    assert (horovod.arm, mwms.arm) == ("horovod", "mwms")
+    assert (horovod.arm, mwms.arm, horovod.in_rounds) == ("horovod", "mwms", False)
     assert horovod.command == ["make", "strategies", f"RESULTS={tmp_path}", "MODELS=resnet50"]
     assert horovod.arms == mwms.arms != ""
-    assert (horovod.flat, mwms.flat) == (True, False)
-    assert (horovod.servers, mwms.servers, ps.servers) == ("", "", "+2 cores for servers")
+    traits = [(curve.flat, curve.synchronous, curve.servers) for curve in (horovod, mwms, ps)]
+    assert traits == [(True, True, ""), (False, True, ""), (True, False, "+2 cores for servers")]
     for curve, step_s, ready_s in ((horovod, 0.5, (0.42, 0.45)), (mwms, 0.7, (0.43, 0.46))):
         assert curve.points == [ONE, TWO]
         [launch] = curve.launches
@@ -112,13 +98,6 @@ def test_one_rank_alone_is_a_separate_curve_where_nothing_begins_with_it(tmp_pat
     save(make_record("strategies", arm="one-rank-alone", arm_keys=["distribution"], **alone), tmp_path)
     [result] = read(tmp_path)
     assert result.points == [ONE]
-
-
-def test_ranks_on_parameter_servers_are_not_synchronous(tmp_path):
-    for backend in ("horovod", "ps"):
-        save(make_record(nodes=2, **{"distribution.backend": backend}), tmp_path)
-    result = {curve.series: curve.synchronous for curve in read(tmp_path)}
-    assert result == {"distribution horovod": True, "distribution ps, asynchronous": False}
 
 
 def test_ranks_of_one_process_have_one_time_and_wait_for_nobody(tmp_path):

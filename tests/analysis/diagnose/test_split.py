@@ -2,8 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from analysis.diagnose.paired_windows import ArmKey, LaunchWindows, PairedWindows
 from analysis.diagnose.split import jobs, largest_loss, slowest_rank, splits
@@ -108,26 +106,6 @@ def test_the_slowest_rank_is_chosen_launch_by_launch():
         for arm, times in first.arms.items()
     }
     assert mean_parts(first, PairedWindows(swapped), launches=2)["waiting"] == pytest.approx(0.3)
-
-
-seconds = st.floats(0.01, 10)
-
-
-@given(st.lists(st.lists(seconds, min_size=12, max_size=12), min_size=1, max_size=3))
-def test_the_parts_add_up_to_the_measured_step_whatever_was_measured(rounds):
-    turns = [
-        PairedWindows(
-            {
-                ONE_NODE: arm_times([a], [a / 2], [i]),
-                TWO_NODES: arm_times([b, c], [d, e], [j, k], window_s=2 * max(b, c) + m),
-                CONTROL: arm_times([f, g], [f / 2, g / 2], [h, i]),
-            }
-        )
-        for a, b, c, d, e, f, g, h, i, j, k, m in rounds
-    ]
-    for split in splits(curve(turns)):
-        assert sum(split.part(part).value for part in split.parts) == pytest.approx(split.measured.value)
-        assert split.measured.value == pytest.approx(np.mean([paired.arms[split.point].measured_s for paired in turns]))
 
 
 def test_intervals_of_rounds_cover_rounds_and_those_of_six_repeats_cover_launches():

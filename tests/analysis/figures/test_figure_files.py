@@ -52,10 +52,10 @@ def test_the_data_of_a_figure_are_its_rows_in_the_columns_that_have_a_value():
 
 def test_without_a_row_there_are_no_data(tmp_path):
     published = table(row("images_per_s", 100.0, 1))
-    empty = FigureData(published.iloc[:0], published.iloc[:0])
-    assert (figure_files.data_text(empty), figure_files.data_link(empty)) == ("", "")
+    empty = published.iloc[:0]
+    assert figure_files.data_text(FigureData(empty, empty)) == figure_files.data_link(FigureData(empty, empty)) == ""
     entries = [FigureEntry("one", lambda _: None, published={}), FigureEntry("none", lambda _: None)]
-    figure_files.write_data(entries, make_study(empty.local, published), tmp_path)
+    figure_files.write_data(entries, make_study(empty, published), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["one.csv"]
 
 

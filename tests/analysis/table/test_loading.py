@@ -23,24 +23,17 @@ def test_quantities_of_a_run_worked_by_hand(results):
     assert loaded.table["machine"].unique().tolist() == ["AMD EPYC 9B45, 4 cores"]
 
 
-def test_the_table_passes_its_own_check(results):
+def test_training_over_epochs_has_its_accuracies_no_warm_up_and_its_usage_each_second(results):
     epochs = [Epoch(1, 10, 2.0, 1.2, 0.6, 1.0, 0.7), Epoch(2, 10, 2.0, 0.4, 0.9)]
-    results.add(experiment="accuracy_digits", epochs=epochs)
-    results.add(nodes=2)
-    table = tidy_columns.check(results.table())
-    accuracy = table[table.quantity == "validation_accuracy"]
-    assert accuracy["epoch"].tolist() == [1]
-    assert table[table.quantity == "train_accuracy"]["value"].tolist() == [0.6, 0.9]
-
-
-def test_training_over_epochs_has_no_warm_up_and_has_its_usage_each_second(results):
-    results.add(experiment="accuracy_digits", nodes=2, epochs=[Epoch(1, 10, 2.0, 1.2, 0.6)])
+    results.add(experiment="accuracy_digits", nodes=2, epochs=epochs)
     loaded = loading.local(results.folder)
-    assert values(loaded, "wall_s") == {2: pytest.approx(0.4 + 6 + 1.8)}  # broadcast, first step, nine timed steps
-    used = loaded.table[loaded.table.quantity == "cpu_use_fraction"]
-    assert used["time_s"].tolist() == [6, 7]
-    assert used["value"].tolist() == [0.5, 0.5]  # half a second of CPU time a second, on one core
-    assert loaded.table[loaded.table.quantity == "memory_bytes"]["value"].tolist() == [2**30, 2**30]
+    table = tidy_columns.check(loaded.table).set_index("quantity")
+    assert values(loaded, "wall_s") == {2: pytest.approx(0.4 + 6 + 3.8)}  # broadcast, first step, 19 timed steps
+    assert table.loc["train_accuracy", "value"].tolist() == [0.6, 0.9]
+    assert table.loc[["validation_accuracy"], "epoch"].tolist() == [1]
+    used = table.loc["cpu_use_fraction", ["time_s", "value"]].to_numpy().tolist()
+    assert used == [[6, 0.5], [7, 0.5]]  # half a second of CPU time a second, on one core
+    assert table.loc["memory_bytes", "value"].tolist() == [2**30, 2**30]
 
 
 def test_a_programs_number_that_the_clock_contradicts_is_left_out_until_it_is_confirmed(results):
@@ -98,13 +91,6 @@ def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
     assert {notice.path for notice in loaded.left_out} == {*reasons}
     assert all(reasons[notice.path] in notice.reason for notice in loaded.left_out)
     assert [notice.reason for notice in loaded.failed] == ["rank 3 was killed (rank 3)"]
-
-
-def test_the_newest_complete_generation_counts(results):
-    results.add(step_s=1.0, generation=0)
-    results.add(step_s=0.5, generation=1)
-    results.add(step_s=0.1, generation=2, failure=Failure("interrupted"))
-    assert values(loading.local(results.folder), "images_per_s") == {1: 16}
 
 
 def test_a_later_success_settles_the_failures_of_its_run_in_one_line(results):
