@@ -40,15 +40,6 @@ def test_json_has_parts_that_add_up(json_output, folder):
     assert sum(part["value"] for part in job["parts_s"].values()) == pytest.approx(job["job_s"]["value"])
 
 
-@pytest.mark.slow
-def test_the_figure_is_drawn(call, folder):
-    curve_in_rounds(folder)
-    assert "By its mean: exposed exchange" in call("diagnose", "weak-scaling", "--draw").out
-    assert {path.name for path in (folder.parent / "figures").iterdir()} == {
-        f"own-weak-scaling-diagnosis.{kind}" for kind in ("pdf", "png", "svg")
-    }
-
-
 def test_only_the_models_that_were_asked_for(call, folder):
     for model in ("resnet50", "vgg16"):
         curve_in_rounds(folder, model=model)

@@ -1,8 +1,6 @@
 import math
 from dataclasses import replace
 
-import pytest
-
 from analysis.proposal import facts
 from analysis.proposal.facts import BLANK, Node
 from tests.helpers.run_records import QUOTA, make_program, make_record
@@ -51,17 +49,12 @@ def test_the_kit_s_own_runs_have_the_version_of_tensorflow_whatever_its_package_
     assert facts.machine([run])["Python"] == "3.11.7"
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({}, Node(1, 0)),
-        (QUOTA, Node(0.2, 0)),
-        ({"launcher": {"name": "slurm"}}, Node(4, 0)),  # a whole host
-        ({"launcher": {"name": "slurm"}, "device": "gpu", "ranks_per_node": 2}, Node(4, 2)),
-    ],
-)
-def test_the_hardware_of_a_node(fields, expected):
-    assert facts.node(make_record(**fields)) == expected
+def test_the_hardware_of_a_node():
+    slurm = {"launcher": {"name": "slurm"}}
+    assert facts.node(make_record()) == Node(1, 0)
+    assert facts.node(make_record(**QUOTA)) == Node(0.2, 0)
+    assert facts.node(make_record(**slurm)) == Node(4, 0)  # a whole host
+    assert facts.node(make_record(**slurm, device="gpu", ranks_per_node=2)) == Node(4, 2)
 
 
 def test_the_cores_of_a_host_that_was_not_asked_are_not_known():
