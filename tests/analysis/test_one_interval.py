@@ -46,23 +46,23 @@ def test_all_commands_show_the_interval_of_the_launcher(results):
     def ends(number: dict) -> list[float]:
         return [number[name] for name in ("value", "low", "high")]
 
+    def only(rows: list[dict], **where: object) -> dict:
+        (result,) = [row for row in rows if where.items() <= row.items()]
+        return result
+
     for records in map(launch_results.curve_records, homes):
         model = records[0].config["model"]["name"]
         (live,) = rounds.point_speedups(records).values()
+        (machine,), two_nodes = documents["history"]["machines"], {"quantity": "speedup", "point": "2 nodes"}
+        efficiencies = (
+            only(documents["summary"], model=model, nodes=2, arm="")["efficiency_throughput"],
+            only(documents["diagnose"]["curves"], model=model)["points"][-1]["efficiency_throughput"],
+            only(documents["compare"]["comparisons"], model=model, quantity=PER_DOUBLING)["measured"],
+        )
+        speedups = only(stored, model=model, **two_nodes), only(machine["points"], model=model, **two_nodes)["measured"]
+        halves = [[end / 2 for end in ends(number)] for number in speedups]
         expected = pytest.approx([live.value / 2, live.low / 2, live.high / 2])
-        rows = documents["summary"]
-        (point,) = [row for row in rows if (row["model"], row["nodes"], row["arm"]) == (model, 2, "")]
-        assert ends(point["efficiency_throughput"]) == expected
-        (split,) = [curve for curve in documents["diagnose"]["curves"] if curve["model"] == model]
-        assert ends(split["points"][-1]["efficiency_throughput"]) == expected
-        (number,) = [row for row in documents["compare"]["comparisons"]
-                     if (row["model"], row["quantity"]) == (model, PER_DOUBLING)]  # fmt: skip
-        assert ends(number["measured"]) == expected
-        (machine,) = documents["history"]["machines"]
-        two_nodes = (model, "speedup", "2 nodes")
-        for points, number in ((stored, lambda p: p), (machine["points"], lambda p: p["measured"])):
-            (speedup,) = [p for p in points if (p["model"], p["quantity"], p["point"]) == two_nodes]
-            assert [end / 2 for end in ends(number(speedup))] == expected
+        assert [*halves, *map(ends, efficiencies)] == [expected] * 5
         findings = [finding for finding in documents["audit"]["findings"] if model in finding["place"]]
         texts = {finding["rule"]: finding["stated"] + finding["meaning"] for finding in findings}
         assert (f"Efficiency {live.over(2)}: " in texts.get("beyond_ideal", "")) == (live.value > 2)
