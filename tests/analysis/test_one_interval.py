@@ -70,17 +70,6 @@ def test_all_commands_show_the_interval_of_the_launcher(results):
         assert (f": {one.value:.3g}x in one launch" in texts.get("launches_apart", "")) == (model == "vgg16")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    ["summary weak_scaling", "summary weak_scaling --brief", "diagnose weak_scaling", "compare", "audit results"],
-)
-def test_a_launch_that_drifts_has_no_interval_and_the_command_says_why(tmp_path, monkeypatch, command):
-    monkeypatch.chdir(tmp_path)
-    save(make_rounds([(1.0, 2 / ratio, 1.0) for ratio in DRIFTING]), tmp_path / "results")
-    assert f"o interval: {intervals.DRIFTS}" in " ".join(analyse(*command.split()).split())
-
-
 def test_the_launcher_says_why_a_launch_that_drifts_has_no_interval(tmp_path):
     point = curve(tmp_path)
     one = CurveState(point, [add(point, 0, DRIFTING)], 1)

@@ -3,13 +3,8 @@ import re
 import pytest
 
 from analysis.experiments import arms, summary_points
-from tests.helpers.drawn_figures import draw, lines
 from tests.helpers.run_records import Arm, Results, make_rounds, save
 from tests.helpers.studies import strategies
-
-
-def tick_labels(id, table):
-    return [text.get_text() for text in draw(id, table).axes[0].get_yticklabels()]
 
 
 @pytest.mark.slow
@@ -25,15 +20,13 @@ def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_
     name = "efficiency_throughput"
     efficiencies = {arm: values[name].value for arm, values in numbers.items() if name in values}
     assert efficiencies == pytest.approx({"horovod": 0.8, "mwms": 0.4 / 0.7, "ps": 0.4 / 0.6})
-    assert [label.splitlines()[:2] for label in tick_labels("own-strategies", table)][1:] == [
-        ["ResNet50, 2 ranks: ps (asynchronous) / horovod", "ps: +1 core for servers"]
+    labels = [ratio.label for ratio in arms.ratios(table)]
+    assert labels == [
+        ["ResNet50, 2 ranks: mwms / horovod", ""],
+        ["ResNet50, 2 ranks: ps (asynchronous) / horovod", "ps: +1 core for servers"],
     ]
-    assert next(arms.ratios(table)).label == ["ResNet50, 2 ranks: mwms / horovod", ""]
-    drawn_y = {round(float(value), 3) for _, _, y in lines(draw("own-strategies-efficiency", table)) for value in y}
-    assert {0.571, 0.667, 0.8, 1.0} <= drawn_y
 
 
-@pytest.mark.slow
 def test_the_ratio_of_arms_in_rounds_is_that_of_typical_rates(results):
     """Six rounds have ratios from 0.90 to 1.00: the interval reaches three times as far, on the logarithm."""
     without_and_with = (Arm(2, allreduce=False, role="base"), Arm(2))
@@ -47,8 +40,6 @@ def test_the_ratio_of_arms_in_rounds_is_that_of_typical_rates(results):
     assert "ratio_to_base" not in first.numbers
     result = second.numbers["ratio_to_base"]
     assert (result.value, result.low, result.high, result.n) == pytest.approx((0.9495, 0.8086, 1.1092, 6), abs=2e-4)
-    (label,) = tick_labels("own-overhead", table)
-    assert "0.950 (0.809 to 1.109), n=6 rounds" in label
 
 
 CYCLE, GRADIENTS, THREADS = "distribution.cycle_time_ms", "distribution.gradients", "threads_per_rank"
