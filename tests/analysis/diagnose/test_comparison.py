@@ -9,11 +9,11 @@ SAME = [paired_windows(alone=1.0 + 0.1 * k) for k in range(6)]  # the machine dr
 ALIKE = [paired_windows()] * 6
 
 
-def compared(base, other):
-    """Return the comparison of the arm `other` with the arm `base`."""
-    [result] = comparisons([arm("a", base, is_base=True), arm("b", other)])
-    [compared_arm] = result.others
-    return compared_arm
+def compare(base, other, **changes):
+    """Return the comparison of arm "mwms" with "horovod"."""
+    curve, splits = arm("mwms", other)
+    [comparison] = comparisons([arm("horovod", base, is_base=True), (replace(curve, **changes), splits)])
+    return comparison
 
 
 def values(compared_arm):
@@ -22,7 +22,7 @@ def values(compared_arm):
 
 @pytest.mark.parametrize("part", ["slower", "waiting", "exchange"])
 def test_what_makes_an_arm_slower_is_found_in_its_part_alone(part):
-    other = compared(SAME, [paired_windows(alone=1.0 + 0.1 * k, **{part: 0.3}) for k in range(6)])
+    [other] = compare(SAME, [paired_windows(alone=1.0 + 0.1 * k, **{part: 0.3}) for k in range(6)]).others
     assert (*other.longer_s.interval, other.longer_s.value, other.longer_s.n) == pytest.approx((0.3, 0.3, 0.3, 6))
     expected = dict.fromkeys(("alone", "slower", "waiting", "exchange", "rest"), 0.0) | {part: 0.3}
     assert values(other) == pytest.approx(expected)
@@ -32,7 +32,8 @@ def test_what_makes_an_arm_slower_is_found_in_its_part_alone(part):
 
 def test_two_reasons_that_cannot_be_distinguished_are_both_named():
     mixed = [paired_windows(exchange=0.2 + 0.01 * (-1) ** k, slower=0.2) for k in range(12)]
-    assert {*compared([paired_windows()] * 12, mixed).reasons} == {"exchange", "slower"}
+    [other] = compare([paired_windows()] * 12, mixed).others
+    assert {*other.reasons} == {"exchange", "slower"}
 
 
 def test_a_repeat_that_one_arm_lacks_is_left_out():
@@ -46,7 +47,7 @@ def test_a_repeat_that_one_arm_lacks_is_left_out():
 
 def test_where_one_arm_does_not_separate_the_parts_they_are_one():
     separated, together = [paired_windows(exchange=0.1)] * 6, [paired_windows(exchange=0.3)] * 6
-    other = compared(separated, without_gradient_times(together))
+    [other] = compare(separated, without_gradient_times(together)).others
     assert values(other) == pytest.approx({"alone": 0.0, "slower_or_exchange": 0.2, "rest": 0.0})
     assert other.reasons == ["slower_or_exchange"]
 
@@ -64,13 +65,6 @@ def test_arms_are_compared_on_as_many_nodes_only():
     [result] = comparisons([arm("b", SAME, is_base=True), arm("a", SAME)])
     assert (result.nodes, [curve.arm for curve, _ in result.arms]) == (TWO_NODES.nodes, ["b", "a"])  # the base first
     assert all(split.point != ONE_NODE for _, split in result.arms)
-
-
-def compare(base, other, **changes):
-    """Return the comparison of arm "mwms" with "horovod"."""
-    curve, splits = arm("mwms", other)
-    [comparison] = comparisons([arm("horovod", base, is_base=True), (replace(curve, **changes), splits)])
-    return comparison
 
 
 LONGER = [paired_windows(exchange=0.3 + 0.01 * (-1) ** k) for k in range(6)]  # t(0.975, 4) x 0.011 / sqrt 6: 12 ms

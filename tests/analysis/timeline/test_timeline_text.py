@@ -96,9 +96,8 @@ def test_each_rank_is_a_process_with_its_phases_and_steps_in_microseconds_from_t
     assert threads.isdisjoint({event["pid"] for event in events})
     assert 0 not in threads
     for rank in (0, 1):
-        start, imported, *_ = lane(events, rank, "phases")
-        assert (start["name"], start["ts"], start["dur"]) == ("start", 0, 500_000)
-        assert (imported["name"], imported["ts"], imported["dur"]) == ("import", 500_000, 3_000_000)
+        phases = [(phase["name"], phase["ts"], phase["dur"]) for phase in lane(events, rank, "phases")[:2]]
+        assert phases == [("start", 0, 500_000), ("import", 500_000, 3_000_000)]
         steps = lane(events, rank, "steps")
         names = [step["name"].partition(" (")[2] for step in steps[:4]]
         assert names == ["first step)", "warm up)", "warm up)", "timed)"]
