@@ -121,7 +121,7 @@ def synchronize(descriptor: int) -> None:
 
 
 @contextmanager
-def whole_file(path: Path, mode: int = 0o666, replace: bool = False) -> Iterator[BinaryIO]:
+def whole_file(path: Path, mode: int = 0o666, *, replace: bool) -> Iterator[BinaryIO]:
     """Open a file that gets its name at the end of the context, whole and on the disk; after an error it has none.
 
     mode: its permissions, less the umask. replace: it may take the place of another file.
@@ -145,7 +145,7 @@ def whole_file(path: Path, mode: int = 0o666, replace: bool = False) -> Iterator
         raise OSError(error.errno, f"{error.strerror}; it was not written", str(path)) from error
     finally:
         with suppress(OSError):
-            writing.unlink(missing_ok=True)
+            writing.unlink()
 
 
 def _name_once(writing: Path, path: Path) -> None:
@@ -166,7 +166,7 @@ def _name_once(writing: Path, path: Path) -> None:
 
 def synchronize_folder(folder: Path) -> None:
     """Wait until the names in a folder are on the disk. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         synchronize(descriptor)
     finally:
@@ -175,7 +175,7 @@ def synchronize_folder(folder: Path) -> None:
 
 def write_file(path: Path, content: bytes, mode: int = 0o666, replace: bool = False) -> None:
     """Write a file, whole or not at all. Arguments, and what it raises: `whole_file`."""
-    with whole_file(path, mode, replace) as file:
+    with whole_file(path, mode, replace=replace) as file:
         file.write(content)
 
 

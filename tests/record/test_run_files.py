@@ -2,7 +2,6 @@ import errno
 import os
 import stat
 from contextlib import nullcontext
-from functools import partial
 
 import pytest
 
@@ -18,6 +17,14 @@ def test_generations_add_and_replace_nothing(tmp_path):
     runs = [files.new_run(point, repeat) for repeat in (0, 0, 1)]
     assert [(folder.name, generation) for folder, generation in runs] == [("r0", 1), ("r0.2", 2), ("r1", 1)]
     assert [folder.name for folder in files.runs(point)[0]] == ["r0", "r0.2"]
+    assert files.checkpoints(point / "r0.2") == point / "checkpoints-r0"
+
+
+def test_two_launchers_never_share_the_folder_of_a_run(tmp_path, monkeypatch):
+    files.new_run(tmp_path, 0)
+    monkeypatch.setattr(files, "_numbers", lambda point: [])  # it read the folder before the other one made it
+    with pytest.raises(FileExistsError):
+        files.new_run(tmp_path, 0)
 
 
 def test_only_a_complete_readable_record_counts_as_measured(tmp_path):
@@ -46,6 +53,7 @@ def test_only_a_folder_with_the_exact_name_of_a_run_is_one(tmp_path):
     point = tmp_path / "e/p/0123abcd"
     for name in ("r0", "r0.2", "r12", "r0 (copy)", "r00", "r0.1", "r1.02", "r\u0663", "r", "R1", "r1~", "r1.2.3"):
         files.write_file(point / name / RECORD_NAME, b"{}")
+    assert sorted(path.name for path in point.iterdir() if files.is_run(path.name)) == ["r0", "r0.2", "r12"]
     (point / "r3").write_text("")
     assert files.runs(point) == {0: [point / "r0", point / "r0.2"], 12: [point / "r12"]}
     assert [path.parent.name for path in schema.find(tmp_path)] == ["r0", "r0.2", "r12"]
@@ -94,16 +102,26 @@ def test_a_name_that_nfs_gave_although_it_answered_that_it_exists_is_given(tmp_p
 
     monkeypatch.setattr(os, "link", answered_twice)
     files.write_file(tmp_path / "record.json", b"first")
+    with pytest.raises(FileExistsError):
+        files.write_file(tmp_path / "record.json", b"second")
     assert (tmp_path / "record.json").read_bytes() == b"first"
 
 
-WRITERS = [partial(files.write_file, replace=True), files.write_file]
+def write_in_a_context(path, content):
+    with files.whole_file(path, replace=True) as file:
+        file.write(content)
+
+
+WRITERS = [write_in_a_context, files.write_file]
 APPENDERS = [files.append, lambda path, content: ledger.append(path.parent, ledger.Line("skip", 0))]
 
 
 @pytest.mark.parametrize("write", [*WRITERS, *APPENDERS])
 def test_what_was_written_is_on_the_disk_before_it_counts_and_its_name_after(tmp_path, monkeypatch, write):
-    """Also that of a new folder. Every call is real, but os.fsync, which notes how much of which file it has."""
+    """Also that of a new folder. Every call is real, but os.fsync, which notes how much of which file it has.
+
+    A file has the usual permissions, and none stays open.
+    """
     events: list[tuple[str, int]] = []
 
     def noted(call):
@@ -122,10 +140,15 @@ def test_what_was_written_is_on_the_disk_before_it_counts_and_its_name_after(tmp
     for call in ("link", "rename", "replace"):
         monkeypatch.setattr(os, call, noted(call))
     monkeypatch.setattr(os, "fsync", synchronized)
+    descriptors = os.listdir("/proc/self/fd")
     folder, in_folder = files.new_run(tmp_path / "point", 0)[0], ("folder", 0)
     assert events == [in_folder] * 2
     write(folder / "new/file" if write in WRITERS else folder / "file", b"content")
+    assert os.listdir("/proc/self/fd") == descriptors
     [path] = (path for path in folder.rglob("*") if path.is_file())
+    (tmp_path / "usual").touch()
+    assert path.stat().st_mode == (tmp_path / "usual").stat().st_mode
+    assert write is APPENDERS[1] or path.read_bytes() == b"content"
     content = ("file", path.stat().st_size)
     whole = [in_folder, content, ("named", 0), in_folder]
     assert events[2:] == (whole if write in WRITERS else [content, in_folder])
@@ -146,7 +169,8 @@ def test_changed_and_missing_files_of_two_copies_are_named(tmp_path):
     for second, names in ((same, []), (changed, ["train/loop/step.py"]), (lacking, ["train/a.py"])):
         assert files.differing(first, second) == names
         assert (files.source_digest(first) == files.source_digest(second)) is not bool(names)
-    assert {"record/run_files.py", "train/loop/step.py"} <= set(files.source_files())
+    assert files.source_digest(dict(reversed(first.items()))) == files.source_digest(first)
+    assert {"record/run_files.py", "train/loop/step.py", "common/number.py"} <= set(files.source_files())
 
 
 def test_the_code_is_that_of_the_first_call_and_files_added_since_do_not_count(tmp_path):
@@ -162,3 +186,4 @@ def test_the_code_is_that_of_the_first_call_and_files_added_since_do_not_count(t
     assert files.differing(begun, files.digests(begun, tmp_path)) == ["train/step.py"]
     path.unlink()
     assert files.digests(begun, tmp_path) == {}
+    assert files.conf_files(tmp_path) == {"conf/site.yaml": "e3b0c44298fc"}  # the SHA-256 of nothing
