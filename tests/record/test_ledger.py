@@ -6,6 +6,9 @@ from threading import Event, Thread
 import pytest
 
 from record import ledger
+from tests.helpers.bare_record import bare_record
+
+AT = "2026-11-28T12:00:00+00:00"
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("other"), os.mkdir])
@@ -42,23 +45,32 @@ def test_a_line_waits_for_the_writer_before_it_and_follows_its_line(tmp_path, mo
 
 
 def test_a_ledger_has_its_lines_whole_and_what_was_skipped_last(tmp_path, monkeypatch):
-    monkeypatch.setattr(ledger, "now", lambda: "2026-11-28T12:00:00+00:00")
+    monkeypatch.setattr(ledger, "now", lambda: AT)
     point, path = tmp_path / "point", tmp_path / "point/ledger.jsonl"
     (tmp_path / "other").mkdir()
     (tmp_path / "other/ledger.jsonl").symlink_to(path)
-    point.mkdir()
+    (point / "r1").mkdir(parents=True)
+    for name in ("run.json", "record.json"):
+        (point / "r1" / name).touch()
     assert (ledger.skipped(point), ledger.states(tmp_path, ["point"])) == (set(), {})
-    first = ledger.append(point, ledger.Line("skip", 0))
-    ledger.append(point, ledger.Line("skip", 1))
-    last = ledger.append(point, ledger.Line("begin", 1, 1))
+    first, second = (ledger.append(point, ledger.Line("skip", repeat)) for repeat in range(2))
+    third = ledger.begin(point / "r1", 1, 1, ["a", "b"])
+    ledger.end(point / "r1", bare_record(repeat=1, ended_at="later"))
     assert path.read_bytes().startswith(b'{"event":"skip","repeat":0,"at":"2026-11-28T12:00:00+00:00"}\n{')
     with path.open("ab") as file:
         file.write(b'{"event":"skip","rep')  # by a launcher that was killed
+    plan, empty = (hashlib.sha256(text).hexdigest() for text in (b'["a","b"]', b""))
+    *digests, last, _ = (digest for digest, _ in ledger.lines(path.read_bytes()))
+    assert digests == [first, second, third]
+    assert [line for _, line in ledger.lines(path.read_bytes())] == [
+        ledger.Line("skip", 0, 0, AT),
+        ledger.Line("skip", 1, 0, AT, first),
+        ledger.Line("begin", 1, 1, AT, second, plan, empty),
+        ledger.Line("end", 1, 1, "later", third, status="complete", record=empty),
+        None,
+    ]
     assert ledger.skipped(point) == {0}
-    assert ledger.states(tmp_path, ["point", "other", "missing"]) == {"point": (3, first, last)}
-    assert [line and (line.repeat, line.generation) for _, line in ledger.lines(path.read_bytes())] == [
-        (0, 0), (1, 0), (1, 1), None,
-    ]  # fmt: skip
+    assert ledger.states(tmp_path, ["point", "other", "missing"]) == {"point": (4, first, last)}
 
 
 def test_a_file_system_without_locks_has_a_ledger(tmp_path, monkeypatch):
@@ -75,7 +87,7 @@ def test_a_writer_whom_no_lock_holds_back_overwrites_no_line(tmp_path, monkeypat
     def meanwhile():
         monkeypatch.undo()
         ledger.append(tmp_path, ledger.Line("skip", 1))
-        return "2026-11-28T12:00:00+00:00"
+        return AT
 
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
     monkeypatch.setattr(ledger, "now", meanwhile)
