@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from record import intervals
 from record.intervals import Rates, Turn
 
 By = Literal["throughput", "wall time", "job time"]
-BY: tuple[By, ...] = ("throughput", "wall time", "job time")
+BY: tuple[By, ...] = get_args(By)
 TIMES = {"wall time": "wall_s", "job time": "job_s"}
 _THROUGHPUTS = ("images_per_s", "images_per_s_per_rank")
 

@@ -19,7 +19,7 @@ def curve(sizes, rates, *turns):
 
 
 def test_a_curve_worked_by_hand():
-    result = curve([2, 2, 4, 4, 8], [20, 20, 36, 36, 72])
+    result = curve([2, 2, 4, 4, 8], [0.2, 0.2, 0.36, 0.36, 0.72])
     assert [(point.size, point.n) for point in result] == [(2, 2), (4, 2), (8, 1)]
     assert [point.speedup.value for point in result] == pytest.approx([1, 1.8, 3.6])
     assert [point.efficiency.value for point in result] == pytest.approx([1, 0.9, 0.9])
@@ -39,6 +39,8 @@ def test_speedups_of_launches_are_of_the_runs_that_took_turns():
     assert two.n == 6
     assert two.speedup.value == pytest.approx(1.75, rel=0.02)
     assert not two.speedup.has_interval  # of five pairs
+    [alone] = curve([1] * 6, base)
+    assert (alone.rate.has_interval, alone.speedup.has_interval) == (True, False)  # 1 by definition
 
 
 def test_without_a_common_repeat_a_speedup_is_the_ratio_of_the_rates():
@@ -62,27 +64,31 @@ def test_rates_are_those_of_rounds_or_of_all_images_in_a_time():
         runs = speedups.rates(local, *by)
         return [*zip(runs["launch"], runs["turn"], runs["rate"], strict=True)]
 
-    assert rates() == rates("throughput") == [("", 2, 7.0), ("a", 0, 10.0), ("a", 1, 12.0)]
-    assert rates("wall time") == [("", 2, 6.0)]
-    assert rates("job time") == [("", 2, 5.0)]
+    of_rounds = [("", 2, 7.0), ("a", 0, 10.0), ("a", 1, 12.0)]
+    assert rates() == of_rounds
+    assert {by: rates(by) for by in speedups.BY} == {
+        "throughput": of_rounds, "wall time": [("", 2, 6.0)], "job time": [("", 2, 5.0)],
+    }  # fmt: skip
     assert speedups.by_record(local[::-1][:5], "value") == [[9, 9], [12, 10], [100]]
     assert len(speedups.without_single_points(local)) == 7
     assert len(speedups.without_single_points(local.drop(columns="round"))) == 9
 
 
 def test_each_rate_is_paired_with_that_of_the_smallest_size_or_of_another_curve_in_its_turn():
-    runs = points([1, 1, 2, 2, 2], [10, 20, 18, 30, 7])
+    runs = points([2, 2, 2, 4, 4, 4], [10, 20, math.nan, 18, 30, 7])
     rows = speedups.paired(runs, "size")
+    assert rows["rate"].tolist() == [10, 20, 18, 30, 7]
     assert rows["speedup"].tolist() == pytest.approx([1, 1, 1.8, 1.5, math.nan], nan_ok=True)
     assert rows["efficiency"].tolist() == pytest.approx([1, 1, 0.9, 0.75, math.nan], nan_ok=True)
-    over_another = speedups.paired(runs[2:], "size", base=points([1, 1], [5, 10]))
+    over_another = speedups.paired(runs[3:], "size", base=points([2, 2], [5, 10]))
     assert over_another["speedup"].tolist() == pytest.approx([3.6, 3.0, math.nan], nan_ok=True)
     assert speedups.paired(points([0, 1], [10, 18]), "size")["efficiency"].isna().all()
-    differences = speedups.paired_differences(runs[2:], runs[:2], "rate")
-    assert (differences, speedups.paired_ratios(runs[2:], runs[:2])) == (
-        [[8], [10]],
-        {("", 0, 0): 1.8, ("", 0, 1): 1.5},
-    )
+    sides = runs[3:], runs[:3]
+    assert speedups.paired_differences(*sides, "rate") == [[8], [10]]
+    assert speedups.paired_ratios(*sides) == {("", 0, 0): 1.8, ("", 0, 1): 1.5}
+    ratio, rate = speedups.ratio(*sides, 0.9), speedups.rate_of(runs[:3])
+    assert (ratio.value, ratio.n, ratio.level) == (pytest.approx((1.8 * 1.5) ** 0.5), 2, 0.9)
+    assert (rate.value, rate.n) == (pytest.approx(200**0.5), 2)
 
 
 def test_the_base_of_a_control_is_its_launches_with_allreduce_and_that_of_an_arm_the_one_on_fewer_ranks():
@@ -94,6 +100,7 @@ def test_the_base_of_a_control_is_its_launches_with_allreduce_and_that_of_an_arm
     ]
     runs = pd.DataFrame([*rounds, ("a", 0, "control", "", "m", 2, "c")], columns=columns)
     assert [*speedups.base_of(runs[3:], runs).index] == [0, 1]
+    assert [*speedups.base_of(runs[1:2], runs).index] == [0, 2]
     single = [("", None, "measured", arms, model, ranks, f"{arms}{model}{ranks}") for arms, model, ranks in (
         ("x", "m", 1), ("x", "m", 4), ("y", "m", 1), ("x", "n", 1), ("x", "m", 2))]  # fmt: skip
     runs = pd.DataFrame(single, columns=columns)
