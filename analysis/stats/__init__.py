@@ -54,5 +54,4 @@ def combined(formula: Callable[..., float], numbers: Mapping[str, Number]) -> Nu
     if any(math.isnan(end) for interval in ends for end in interval):
         return unknown(value)
     corners = [formula(**dict(zip(numbers, corner, strict=True))) for corner in itertools.product(*ends)]
-    n = min((number.n for number in numbers.values()), default=1)
-    return between(value, min(corners), max(corners), n)
+    return between(value, min(corners), max(corners), min(number.n for number in numbers.values()))

@@ -63,7 +63,7 @@ def _in_quadrature(*errors: tuple[float, float]) -> tuple[float, float]:
         return math.nan, math.nan
     if variance == 0:
         return 0.0, math.inf
-    return math.sqrt(variance), variance**2 / sum(error**4 / degrees for error, degrees in errors if error > 0)
+    return math.sqrt(variance), variance**2 / sum(error**4 / degrees for error, degrees in errors)
 
 
 def exponential(logarithm: Number) -> Number:

@@ -16,6 +16,8 @@ def test_an_interval_covers_rounds_of_few_launches_and_launches_of_six():
     assert launches.interval == pytest.approx((1, 6))  # neighbours are alike: over all
     five = repeats.typical(singles(SIX[:5]))
     assert (five.n, five.has_interval) == (5, False)
+    none = repeats.typical([])
+    assert (math.isnan(none.value), none.n) == (True, 0)
     nine = repeats.typical(singles([1.0] * 4 + [2.0] * 5), 0.99)
     assert (nine.level, nine.interval) == (0.99, nine.ends(0.99))
 
@@ -40,12 +42,13 @@ def test_the_mean_of_rates_of_equal_work_is_harmonic_with_the_interval_of_their_
 def test_a_symmetric_mean_has_students_interval_and_a_skewed_one_reaches_further_up():
     # s = sqrt(3.5), t(0.975, 4) = 2.7764
     assert repeats.arithmetic_mean(singles(SIX)).interval == pytest.approx((3.5 - 2.1205, 3.5 + 2.1205), rel=1e-4)
-    # Of 24 rounds with the mean 2, s = 2.2842 and the skewness 1.7889, Hall's transformation, solved by hand.
-    low, high = repeats.arithmetic_mean([[1, 1, 1, 1, 1, 7] * 4]).interval
-    for end, t in ((low, 2.0687), (high, -2.0687)):  # t(0.975, 23)
-        d, g = (2 - end) / (2.2842 / 24**0.5), 1.7889 / 24**0.5
-        assert d + g / 3 * d**2 + g**2 / 27 * d**3 + g / 6 == pytest.approx(t, rel=1e-3)
-    assert 2 - low < high - 2
+    # Of 24 rounds with the mean 10, s = 2.2842 and this skewness, Hall's transformation, solved by hand.
+    for rounds, skewness in (([9, 9, 9, 9, 9, 15], 1.7889), ([7, 13, 7, 11, 11, 11], -0.3578)):
+        low, high = repeats.arithmetic_mean([rounds * 4]).interval
+        for end, t in ((low, 2.0687), (high, -2.0687)):  # t(0.975, 23)
+            d, g = (10 - end) / (2.2842 / 24**0.5), skewness / 24**0.5
+            assert d + g / 3 * d**2 + g**2 / 27 * d**3 + g / 6 == pytest.approx(t, rel=1e-3)
+        assert (10 - low < high - 10) == (skewness > 0)
 
 
 def test_from_three_launches_on_a_mean_covers_launches_and_is_never_narrower_than_over_the_rounds():
@@ -86,5 +89,7 @@ def test_the_interval_of_a_share_is_that_of_clopper_and_pearson():
     """All of n: the lower end is 0.025^(1/n). 7 of 10: (0.348, 0.933), as in tables."""
     assert repeats.proportion(25, 25).interval == pytest.approx((0.025 ** (1 / 25), 1))
     assert repeats.proportion(0, 10).interval == pytest.approx((0, 1 - 0.025 ** (1 / 10)))
-    assert repeats.proportion(7, 10).interval == pytest.approx((0.3475, 0.9333), abs=1e-4)
+    share = repeats.proportion(7, 10)
+    assert (share.value, share.variation) == (0.7, "between cases")
+    assert share.interval == pytest.approx((0.3475, 0.9333), abs=1e-4)
     assert repeats.proportion(0, 0).interval == (0, 1)

@@ -60,6 +60,7 @@ def test_the_text_of_a_number(number, text):
 def test_an_interval_of_one_level_has_no_ends_at_a_higher_one():
     number = from_ends(2.0, 1.5, 2.5, "about the fit")
     assert number.ends(0.9) == number.ends(0.95) == (1.5, 2.5)
+    assert number.n == 1
     assert all(map(math.isnan, number.ends(0.99)))
     assert number.contains(2.5)
     assert not number.contains(2.6)

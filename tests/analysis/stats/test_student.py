@@ -8,6 +8,7 @@ from analysis.stats.student import Noise, pooled, with_noise
 from record.intervals import student_quantile
 
 
+@pytest.mark.filterwarnings("error")  # NumPy's, of the deviation of one value
 def test_the_interval_of_a_mean_is_students():
     result = student.mean([10.0, 11.0, 12.0])
     # s = 1, so 1/sqrt(3); t(0.975, 2) = 4.3027 from the printed tables
@@ -30,8 +31,8 @@ def test_no_or_impossible_values_are_refused():
 
 def test_errors_of_a_ratio_add_in_quadrature():
     # 3 % and 4 % make 5 %; Welch-Satterthwaite: 0.05^4 / (0.03^4 / 4 + 0.04^4 / 4) = 4 * 625 / 337
-    result = student.ratio(student.student(200.0, 6.0, 4, 5), student.student(100.0, 4.0, 4, 5))
-    assert (result.value, result.standard_error) == (2, pytest.approx(0.1))
+    result = student.ratio(student.student(200.0, 6.0, 4, 5), student.student(100.0, 4.0, 4, 6))
+    assert (result.value, result.n, result.standard_error) == (2, 5, pytest.approx(0.1))
     assert result.degrees == pytest.approx(2500 / 337)
     for other in (unknown(100.0), exact(100.0)):  # without a standard error
         assert not student.ratio(student.student(200.0, 6.0, 4, 5), other).has_interval
@@ -56,6 +57,8 @@ def test_a_single_launch_scatters_as_those_on_the_other_side_worked_by_hand():
     assert (after.value, *after.interval) == pytest.approx((1.2, 1.2 / apart, 1.2 * apart))
     assert before.interval == pytest.approx((1 / 1.2 / apart, 1 / 1.2 * apart))
     assert not student.ratio_of_geometric_means([10], [12]).has_interval
+    one_side = student.geometric_mean(several)
+    assert (one_side.value, one_side.high) == pytest.approx((10, 10 * math.exp(4.302653 * 0.1 / math.sqrt(3))))
 
 
 def test_older_launches_show_how_far_launches_scatter_worked_by_hand():
@@ -82,8 +85,8 @@ def test_the_noise_of_both_runs_widens_a_quotient():
     assert (wide.low, wide.high) == pytest.approx((1.99 / factor, 2.01 * factor), rel=1e-5)
     assert wide.variation == "between launches"
     assert math.isnan(with_noise(between(2.0, 1.99, 2.01), [(Noise(0.01, 3), 1.0), (None, -1.0)]).low)
-    # Two measurements of one group have one estimate of their noise: t(0.975, 3) = 3.182
-    wide = with_noise(exact(2.0), [(Noise(0.01, 3), 1.0), (Noise(0.01, 3), -1.0)])
+    # Two measurements of one group have one estimate of their noise, the lesser: t(0.975, 3) = 3.182
+    wide = with_noise(exact(2.0), [(Noise(0.01, 3), 1.0), (Noise(0.01, 5), -1.0)])
     assert wide.high == pytest.approx(2 * math.exp(3.1824 * 0.01 * 2**0.5), rel=1e-5)
 
 
@@ -96,9 +99,12 @@ def test_one_curve_gives_ordinary_regression():
 
 
 def test_curves_of_two_points_have_the_mean_of_their_slopes():
-    # 4 and 5 for each step: 4.5; each curve is off its line by 0.25 at both ends: 4 x 0.0625 over 1 degree
-    result = student.trend([[(1, 15), (2, 19)], [(2, 20), (3, 25)]])
-    assert (result.slope.value, result.slope.degrees, result.deviation) == (4.5, 1, pytest.approx(0.5))
-    assert result.slope.standard_error == pytest.approx(0.5)  # 0.5 over the root of a spread of 1
-    predicted = result.at(1, 4, 2)  # 22.5 at 2.5, and 1.5 steps on
-    assert (predicted.value, predicted.standard_error) == pytest.approx((29.25, 0.5 * (1 + 0.5 + 2.25) ** 0.5))
+    # 2 and 2.5 for each 1 of x: 2.25; each curve is off its line by 0.25 at both ends: 4 x 0.0625 over 1 degree
+    result = student.trend([[(1, 15), (3, 19)], [(2, 20), (4, 25)]])
+    assert (result.slope.value, result.slope.degrees, result.deviation) == (2.25, 1, pytest.approx(0.5))
+    assert result.slope.standard_error == pytest.approx(0.25)  # 0.5 over the root of a spread of 4
+    predicted = result.at(1, 5, 2)  # 22.5 at 3, and 2 further on
+    assert (predicted.value, predicted.standard_error) == pytest.approx((27, 0.5 * (1 + 0.5 + 2**2 / 4) ** 0.5))
+    assert result.slope.variation == predicted.variation == "about the fit"
+    alone = student.trend([[(1, 15), (3, 19)]]).slope
+    assert (alone.value, alone.n, alone.has_interval) == (2, 2, False)
