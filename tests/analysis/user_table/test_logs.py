@@ -64,8 +64,9 @@ LOGS = {
          + CNN_RANK.format(1188.51) * 8},
         {"ranks": [1, 8], "images_per_s": [204.75, 1188.51], "batch_per_rank": [64] * 2, "model": ["resnet101"] * 2}),
     "devices of Horovod are those of all ranks": ({"log.txt": TWO_RANKS}, {"ranks": [2], "images_per_s": [94.72]}),
-    "Keras, without the first epoch": (
-        {"run.log": "hvd.size: 4\n" + EPOCH.format(1, 12, 96) + EPOCH.format(2, 6, 48) + EPOCH.format(3, 8, 64)},
+    "Keras, without the first epoch and an evaluation": (
+        {"run.log": "hvd.size: 4\n" + EPOCH.format(1, 12, 96) + EPOCH.format(2, 6, 48) + EPOCH.format(3, 8, 64)
+         + "9/9 [====] - 90s 9s/step\n"},
         {"ranks": [4], "epoch_s": [7], "step_s": [0.056], "repeats": [2]}),
     "MLPerf, whose name of the system counts nodes": (
         {"results/16xXE8545x4A100/resnet/result_0.txt": "".join(f"0: :::MLLOG {line}\n" for line in MLLOG),
