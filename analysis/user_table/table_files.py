@@ -11,12 +11,10 @@ import re
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from analysis import TableError
 from analysis.user_table import answers, markup
@@ -128,16 +126,14 @@ def _grids(data: bytes, source: str) -> list[Grid]:
         return list(_sheets(data, source))
     text = _decoded(data, source)
     if runs := logs.read_log(text, source).runs:
-        names = [*dict.fromkeys(name for row in runs for name in row if name != "line")]
-        cells = ((row["line"], [str(row.get(name, "")) for name in names]) for row in runs)
-        return [replace(_grid(source, [(0, names), *cells], decimal="."), log=True)]
+        return [replace(_record_grid(source, [(run.pop("line"), run) for run in runs]), log=True)]
     text = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", re.sub(r"\r\n?", "\n", text))
     if not text.strip():
         raise TableError(f"{source}: it is empty")
     if max(map(text.count, ",;\t|[{&<")) > _CELLS:
         raise TableError(f"{source}: {_TOO_LARGE}")
-    if rows := _json_rows(text, source):
-        return [_grid(source, enumerate(rows), decimal=".")]
+    if records := _json_records(text, source):
+        return [_record_grid(source, enumerate(records, 1))]
     if tables := markup.read_markup(text):
         return [_grid(source, lines, title, decimal=".") for title, lines in tables]
     if separated := _separated(text, source):
@@ -195,11 +191,18 @@ def _cell(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else str(value)
 
 
-def _json_rows(text: str, source: str) -> list[list[str]]:
-    """Return the headers and rows of JSON: records in a list, alone or under one key, or one a line; else columns.
+def _record_grid(source: str, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Grid:
+    """Return records, each behind its line, as a grid with a column for each name."""
+    records = [*records]
+    names = [*dict.fromkeys(name for _, record in records for name in record)]
+    rows = ((line, [_cell(record.get(name)) for name in names]) for line, record in records)
+    return _grid(source, itertools.chain([(0, names)], rows), decimal=".")
 
-    Columns are lists by name, or pandas' forms of a table. Objects in a record are joined to it, with their name before
-    those of their values. [] if the text is no JSON.
+
+def _json_records(text: str, source: str) -> list[dict[str, Any]]:
+    """Return the records of JSON: in a list, alone or under one key, or one a line; or columns of pandas' forms.
+
+    Objects in a record are joined to it, with their name before those of their values. [] if the text is no JSON.
     """
     content = None
     for lines in ([text], text.splitlines()) if text.lstrip()[0] in "[{" else ():
@@ -207,31 +210,37 @@ def _json_rows(text: str, source: str) -> list[list[str]]:
             content = content or [json.loads(line) for line in lines if line.strip()]
     if not content:
         return []
-    try:
-        frame = _frame(content[0] if len(content) == 1 else content).astype(object)
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise TableError(f"{source}: JSON without records: give a list of objects, or one object a line") from error
-    if frame.size > _CELLS:
-        raise TableError(f"{source}: {_TOO_LARGE}")
-    return [list(map(str, frame)), *(list(map(_cell, row)) for row in frame.to_numpy().tolist())]
+    with contextlib.suppress(ValueError, TypeError, AttributeError, KeyError):
+        records = [_flat(record) for record in _records(content[0] if len(content) == 1 else content)]
+        if any(records):
+            return records
+    raise TableError(f"{source}: JSON without records: give a list of objects, or one object a line")
 
 
-def _frame(content: Any) -> pd.DataFrame:
-    """Return JSON as a table. Raises ValueError or the like if it is none."""
-    if isinstance(content, dict):
-        values = [*content.values()]
-        records = [value for value in values if isinstance(value, list) and value and isinstance(value[0], dict)]
-        if len(records) == 1:
-            content = records[0]
-        elif values and all(isinstance(value, list) for value in values):
-            return pd.DataFrame(content.get("data", content), columns=content.get("columns"))
-        elif values and all(isinstance(value, dict) for value in values):
-            return pd.DataFrame(content if all(map(str.isdigit, values[0])) else values)
-        else:
-            content = [content]
-    if not content or not all(isinstance(item, dict) for item in content):
-        raise ValueError
-    return pd.json_normalize(content, sep=" ")
+def _records(content: Any) -> list[Any]:
+    """Return the records of a JSON value; what is no object as it is. Raises ValueError or the like if it has none."""
+    if not isinstance(content, dict):
+        return content
+    values = [*content.values()]
+    records = [value for value in values if isinstance(value, list) and value and isinstance(value[0], dict)]
+    if len(records) == 1:
+        return records[0]
+    if all(isinstance(value, list) for value in values):
+        split = {"columns", "data"} <= {*content}
+        names, rows = (content["columns"], content["data"]) if split else (content, zip(*values, strict=True))
+        return [dict(zip(names, row, strict=True)) for row in rows]
+    if all(isinstance(value, dict) for value in values):
+        by_index = all(map(str.isdigit, values[0]))  # columns of rows, not rows of columns
+        return [{name: content[name][at] for name in content} for at in values[0]] if by_index else values
+    return [content]
+
+
+def _flat(record: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Return a record with the values of the objects in it, behind these words."""
+    pairs: dict[str, Any] = {}
+    for name, value in record.items():
+        pairs |= _flat(value, f"{before}{name} ") if isinstance(value, dict) else {f"{before}{name}": value}
+    return pairs
 
 
 def _separated(text: str, source: str) -> tuple[str, list[tuple[int, list[str]]]] | None:

@@ -92,6 +92,7 @@ HOSTILE = {
     "empty.xlsx": ('<row><c r="XFD1"/></row>' * 150, "or 500000 cells, blank ones too"),
     "broken.xlsx": ("<row", "a workbook that cannot be read"),
     "deep.json": (b"[" * 100_000, "cannot be read: maximum recursion depth"),
+    "nothing.json": (b"[{}]", "JSON without records"),
     "many.json": (b"[" + b"[]," * 600_000 + b"[]]", "or 500000 cells"),
     "cell.csv": (b"GPUs,img/s\n1,100\n2," + b"9" * 200_000 + b"\n", "not readable as CSV: field larger than"),
     "wide.csv": (b"GPUs," * 1000 + b"img/s\n" + b"1," * 1000 + b"2\n", "more than 500 columns"),
