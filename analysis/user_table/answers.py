@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -56,6 +56,12 @@ class Question(TableError):
         """Keep the text and the first answers."""
         self.text, self.answers = text, [*dict.fromkeys(answers)][:_MOST]
         super().__init__("\n".join([text, *(f'  COLUMNS="{answer}"' for answer in self.answers)]))
+
+
+def offers(keys: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Return the settings that give columns of these keys these names: the first name of each key first."""
+    keys = [*keys]
+    return [f"{key}={name}" for name in names for key in keys]
 
 
 def parse(text: str) -> Choices:

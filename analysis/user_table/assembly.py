@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from analysis import metrics
 from analysis.user_table import headers, numbers, rates
-from analysis.user_table.answers import Choices, Question
+from analysis.user_table.answers import Choices, Question, offers
 from analysis.user_table.headers import MEASURED, NAMES, TEXT, UNUSED, Column
 from analysis.user_table.table_files import Grid, GridRow
 
@@ -19,109 +19,118 @@ _SLOWER, _BEYOND = 1.05, 1.5  # speedups up to this, and efficiencies above that
 _REPEATS = 1.5  # the largest of repeats is at most this many times the smallest
 _NO_REPEATS = 3.0  # rows that differ by more are not offered as repeats
 _WORK = ("batch_per_rank", "global_batch", "batch", "steps_per_rank")  # they may tell rows of one size apart
+# What follows from which column, and a number of ranks or nodes.
+_BATCHES = (
+    ("global_batch", "batch_per_rank", operator.mul, "ranks"),
+    ("batch_per_rank", "global_batch", operator.truediv, "ranks"),
+)
+_JOB_RATES = (
+    ("images_per_s", "images_per_s_per_node", operator.mul, "nodes"),
+    ("images_per_s", "images_per_s_per_rank", operator.mul, "ranks"),
+    ("images_per_s_per_rank", "images_per_s", operator.truediv, "ranks"),
+)
 
 
 class Assembly:
-    """The runs of one table under construction: numbers and their rounding by name, columns read, and notes."""
+    """The runs of one table under construction: numbers and texts by name, the columns read, and notes.
+
+    relative: how far rounding can have moved each number, as a share of it; what follows from a number has its share.
+    """
 
     def __init__(
-        self, grid: Grid, choices: Choices, rows: Sequence[GridRow], numeric: Sequence[Column], notes: list[str]
+        self, grid: Grid, choices: Choices, rows: Sequence[GridRow], columns: Sequence[Column], notes: Sequence[str]
     ) -> None:
-        """Begin with the columns of numbers; notes: a list that grows."""
-        self.grid, self.choices, self.rows, self.notes = grid, choices, rows, notes
+        """Begin with all columns; those of numbers have values."""
+        self.grid, self.choices, self.rows, self.table, self.notes = grid, choices, rows, columns, [*notes]
+        numeric = [column for column in columns if column.values]
         self.columns = {c.name: c.named(c.name, "as COLUMNS says" if c.by_user else "") for c in numeric}
         cells = pd.DataFrame({column.name: column.values for column in numeric}, dtype=object)
         self.values = cells.map(lambda cell: getattr(cell, "value", math.nan)).astype(float)  # NaN for a reason
-        self.rounding = cells.map(lambda cell: getattr(cell, "half_unit", math.nan)).astype(float)
+        half_units = cells.map(lambda cell: getattr(cell, "half_unit", math.nan)).astype(float)
+        self.relative = half_units / self.values
         self.hosts_alone = not {"ranks", "ranks_per_node"} & {*self.values}
         if "ranks" not in self.values:
             self.values["ranks"] = self.values["nodes"] * self.values.get("ranks_per_node", 1)
             text = f"{grid.place}: nodes are counted, and not their ranks: each node is one rank here"
-            notes += [text] * self.hosts_alone
+            self.notes += [text] * self.hosts_alone
         self.used: set[int] = set()  # numbers of the columns in settings
         self.work: str = "".join({column.unit.work for column in numeric})
-        self.scaling: str | list[str] = ""
 
-    def settings(self, columns: Sequence[Column]) -> None:
+    def settings(self) -> None:
         """Add the columns of text: models and the like, and those without which rows would be alike.
 
         Raises Question if rows of one number of ranks are alike in all but what was measured, and an unused column
         differs, or nothing shows that they are repeats; or if an unused text may name curves.
         """
-        texts: dict[str, list[str]] = {}
-        for column in sorted(columns, key=lambda column: column.name in ("setting", "cores", "batch")):
+        for column in self.table:
             exact = column.name in TEXT and (column.name != "setting" or column.by_user or column.text == "setting")
-            if column.name == "scaling" and column.varies:
-                column, exact = column.named("setting"), True
-            size = column.name in ("setting", "cores", "batch") and self._several(column)
-            if exact:
-                self._add(texts, column)
-            elif size and self._separates(column, texts):
-                self._add(texts, column.named("setting", "rows would be alike without it"))
-        unused = [c for c in columns if c.name in ("", "setting", "cores", "batch") and c.number not in self.used]
-        unused = [column for column in unused if column.text or not column.numeric]
-        self._confirm_hosts(self.values.assign(**texts))
+            if exact or (column.name == "scaling" and column.varies):
+                self._add(column if exact else column.named("setting"))
+        for column in self._unused():
+            if column.name and self._several(column) and self._separates(column):
+                self._add(column.named("setting", "rows would be alike without it"))
+        self._confirm_hosts()
         if "rows" not in self.choices.directives:
-            self._ask_alike(texts, unused)
-            mixed = [column for column in unused if not column.numeric and self._mixes(column, texts)]
+            self._ask_alike()
+            mixed = [column for column in self._unused() if not column.numeric and self._mixes(column)]
             if mixed:
-                answers = [f"{column.key}={name}" for name in ("setting", UNUSED) for column in mixed]
-                raise Question(f"is each of {', '.join(repr(column.text) for column in mixed)} another curve?", answers)
-        self.values = self.values.assign(**texts)
-        self.varied = any(column.name == "setting" and column.numeric and column.varies for column in unused)
-        for column in columns:
-            if column.name == "scaling":
-                self.scaling = [cell.strip().lower() for cell in column.cells]
-        times = (column for column in columns if column.name in ("", "other"))
-        self.unread_times = any("time" in {column.unit.kind, *numbers.kinds(column.cells)} for column in times)
-        self.headers = [c for c in columns if c.text and c.name != "scaling"]
+                texts, keys = ", ".join(repr(column.text) for column in mixed), [column.key for column in mixed]
+                raise Question(f"is each of {texts} another curve?", offers(keys, ("setting", UNUSED)))
+
+    def _unused(self) -> list[Column]:
+        """Return the columns that may tell curves or repeats apart, and do not yet."""
+        columns = (c for c in self.table if c.name in ("", "setting", "cores", "batch") and c.number not in self.used)
+        return [column for column in columns if column.text or not column.numeric]
 
     def _several(self, column: Column) -> bool:
         """Return whether a value of a column stands beside several numbers of ranks."""
         return self.values["ranks"].groupby(list(column.cells)).nunique().max() > 1
 
-    def _mixes(self, column: Column, texts: Mapping[str, list[str]]) -> bool:
+    def _mixes(self, column: Column) -> bool:
         """Return whether a column names curves, or rows.
 
         A curve has two of its values, each beside several numbers of ranks; or it is the first, and all differ.
         """
         if column.number == 1 and len({*column.cells}) == len(column.cells) > 1:
             return True
-        rows = self.values[["ranks"]].assign(**texts, cells=column.cells)
-        several = rows.groupby([*texts, "cells"])["ranks"].nunique() > 1
-        return bool(several.groupby([*texts]).sum().max() > 1 if texts else several.sum() > 1)
+        rows, curve = (
+            self.values.assign(_=column.cells, all=0),
+            ["all", *(name for name in TEXT if name in self.values)],
+        )
+        several = rows.groupby([*curve, "_"])["ranks"].nunique() > 1
+        return bool(several.groupby(curve).sum().max() > 1)
 
-    def _add(self, texts: dict[str, list[str]], column: Column) -> None:
+    def _add(self, column: Column) -> None:
         """Add a column of text, behind what its name has already."""
         name = column.name
         short = name == "setting" and (column.numeric or all(len(cell) < 6 for cell in column.cells))
         cells = [f"{column.text} {cell}" if short and cell and column.number else cell for cell in column.cells]
-        before = texts.get(name, [""] * len(cells))
-        texts[name] = [" ".join(filter(None, both)) for both in zip(before, cells, strict=True)]
+        before = self.values.get(name, [""] * len(cells))
+        self.values[name] = [" ".join(filter(None, both)) for both in zip(before, cells, strict=True)]
         header = f"{self.columns[name].text}, {column.text}" if name in self.columns else column.text
         self.columns[name] = replace(column, text=header, why="" if column.by_user else column.why)
         self.used.add(column.number)
 
-    def _distinct(self, texts: Mapping[str, Sequence[str]]) -> tuple[pd.DataFrame, list[str]]:
+    def _distinct(self) -> tuple[pd.DataFrame, list[str]]:
         """Return the rows that differ in what identifies a run or was measured, and the names of the former columns."""
-        identity = self.values[[name for name in (*headers.SIZES, "repeat") if name in self.values]].assign(**texts)
+        names = [name for name in (*headers.SIZES, "repeat", *TEXT) if name in self.values]
         measured = [name for name in self.values if name in MEASURED]
-        rows = identity.join(self.values[measured])[self.values["ranks"].notna()]
-        return rows.dropna(subset=measured, how="all").drop_duplicates(), [*identity]
+        rows = self.values[[*names, *measured]][self.values["ranks"].notna()]
+        return rows.dropna(subset=measured, how="all").drop_duplicates(), names
 
-    def _separates(self, column: Column, texts: Mapping[str, Sequence[str]]) -> bool:
+    def _separates(self, column: Column) -> bool:
         """Return whether fewer rows are alike, whatever their work, with a column as a setting."""
-        (rows, names), cells = self._distinct(texts), pd.Series(column.cells)
+        (rows, names), cells = self._distinct(), pd.Series(column.cells)
         names = [name for name in names if name not in _WORK]
         return bool(rows.assign(_=cells).duplicated([*names, "_"]).sum() < rows.duplicated(names).sum())
 
-    def _ask_alike(self, texts: dict[str, list[str]], unused: Sequence[Column]) -> None:
+    def _ask_alike(self) -> None:
         """Raise Question if rows are alike: repeats, or told apart by an unused column? Note those that are repeats.
 
         Repeats stand one below the other, measured much the same, and no unused column differs between them, but by
         numbers with decimals that occur at one number of ranks alone, as what was measured beside.
         """
-        rows, names = self._distinct(texts)
+        rows, names = self._distinct()
         alike, ranks = rows[rows.duplicated(names, keep=False)], self.values["ranks"]
         if alike.empty:
             return
@@ -129,18 +138,17 @@ class Assembly:
         first = alike.index[alike.groupby(names, dropna=False, sort=False).ngroup().eq(0)]
         lines = ", ".join(str(self.rows[at].line) for at in first[:4])
         text = f"lines {lines} have {count:g} ranks but other values"
-        apart = [c for c in unused if self._separates(c, texts) and (self._several(c) or not self._measured(c))]
+        apart = [c for c in self._unused() if self._separates(c) and (self._several(c) or not self._measured(c))]
         measured = alike.groupby(names, dropna=False)[[name for name in alike if name in MEASURED]]
         spread = (measured.max() / measured.min()).max().max()
         if not apart and spread <= _REPEATS and ranks.ne(ranks.shift()).sum() == ranks.nunique():
             text = f"{text}, and no column distinguishes them: they are repeats here"
             self.notes.append(f"{self.grid.place}: {text}")
             return
-        answers = [f"{c.key}={name}" for c in apart if c.name == "batch" for name in headers.SCOPED["batch"]]
-        answers += [f"{c.key}=setting" for c in apart if c.name != "batch" and self._several(c)]
-        answers += ["rows=repeats"] * bool(spread <= _NO_REPEATS)
-        if ranks.nunique() == 1:
-            answers += [f"{c.key}=ranks" for c in apart if c.counting and c.name in ("", "cores")]
+        counting = [c.key for c in apart if c.counting and c.name in ("", "cores") and ranks.nunique() == 1]
+        answers = offers([c.key for c in apart if c.name == "batch"], headers.SCOPED["batch"])
+        answers += offers([c.key for c in apart if c.name != "batch" and self._several(c)], ("setting",))
+        answers += ["rows=repeats"] * bool(spread <= _NO_REPEATS) + offers(counting, ("ranks",))
         raise Question(f"{text}: repeats? For several curves add a column with their names", answers)
 
     def _measured(self, column: Column) -> bool:
@@ -156,56 +164,45 @@ class Assembly:
             name, why = rates.batch_scope(self.values)
             if name and name not in self.values:
                 self._rename("batch", name, why)
-        ranks = self.values["ranks"]
-        if "batch_per_rank" in self.values:
-            self._put("global_batch", self.values["batch_per_rank"] * ranks)
-        if "global_batch" in self.values:
-            self._put("batch_per_rank", self.values["global_batch"] / ranks)
+        self._follow(*_BATCHES)
         if "nodes" in self.values:
-            each = ranks / self.values["nodes"]
+            each = self.values["ranks"] / self.values["nodes"]
             self._put("ranks_per_node", each.where(each % 1 == 0))
         self._rates_from_steps()
         if "rate" in self.values:
             self._name_rate()
-        self._job_rate()
-        self._name_scaling()
-        for column in [self.columns[name] for name in ("speedup", "efficiency") if name in self.columns]:
+        if "images_per_s_per_rank" in self.values and "images_per_s" not in self.values:
+            for end in {"low", "high"} & {*self.values}:
+                self.values[end] *= self.values["ranks"]
+        self._follow(*_JOB_RATES)
+        for column in [self.columns[name] for name in headers.RATIOS if name in self.columns]:
             self._confirm_ratio(column)
 
-    def _job_rate(self) -> None:
-        """Add the rates of the job and of a rank that follow from each other, or from that of a node."""
-        values, rounding, ranks = self.values, self.rounding, self.values["ranks"]
-        if (each := "images_per_s_per_node") in values and "nodes" in values:
-            self._put("images_per_s", values[each] * values["nodes"], rounding[each] * values["nodes"])
-        if "images_per_s" in values:
-            self._put("images_per_s_per_rank", values["images_per_s"] / ranks, rounding["images_per_s"] / ranks)
-        elif "images_per_s_per_rank" in values:
-            whole = metrics.job_total(values["images_per_s_per_rank"], ranks)
-            self._put("images_per_s", whole, rounding["images_per_s_per_rank"] * ranks)
-            for end in {"low", "high"} & {*values}:
-                self.values[end] *= ranks
-                self.rounding[end] *= ranks
+    def _follow(self, *formulas: tuple[str, str, Callable[[pd.Series, pd.Series], pd.Series], str]) -> None:
+        """Add what follows from a column and another one that counts."""
+        for name, source, operation, count in formulas:
+            if {source, count} <= {*self.values}:
+                self._put(name, operation(self.values[source], self.values[count]), source)
 
     def _rename(self, old: str, new: str, why: str) -> None:
         self.values = self.values.rename(columns={old: new})
-        self.rounding = self.rounding.rename(columns={old: new})
+        self.relative = self.relative.rename(columns={old: new})
         self.columns[new] = self.columns.pop(old).named(new, why)
 
-    def _put(self, name: str, values: pd.Series, rounding: pd.Series | float = math.nan) -> None:
-        """Fill in a column that follows from others, in rows for which the file has no value."""
-        have, half = (frame.get(name, pd.Series(math.nan, frame.index)) for frame in (self.values, self.rounding))
+    def _put(self, name: str, values: pd.Series, source: str = "") -> None:
+        """Fill in a column that follows from others, where the file has no value, as exact as its source."""
+        have, relative = (frame.get(name, pd.Series(math.nan, frame.index)) for frame in (self.values, self.relative))
         self.values[name] = have.fillna(values)
-        self.rounding[name] = half.where(have.notna(), rounding)
+        self.relative[name] = relative.where(have.notna(), self.relative.get(source, math.nan))
 
     def _rates_from_steps(self) -> None:
         """Add the rates that follow from the rate or time of steps and a known batch, if there are no others."""
         source = "rate" if "rate" in self.values and self.work == "steps" else "step_s"
         if not {source, "global_batch"} <= {*self.values} or {"rate", *headers.RATES} - {source} & {*self.values}:
             return
-        images = self.values["global_batch"] * self.values[source] ** (1 if source == "rate" else -1)
-        self._put("images_per_s", images, images * self.rounding[source] / self.values[source])
-        if source == "rate":
-            self.values, self.work = self.values.drop(columns=source), ""
+        steps_per_s = 1 / self.values[source] if source == "step_s" else self.values.pop(source)
+        self._put("images_per_s", self.values["global_batch"] * steps_per_s, source)
+        self.work = self.work if source == "step_s" else ""
 
     def _name_rate(self) -> None:
         """Name the rate as that of the job if it grows with the ranks. Raises Question otherwise."""
@@ -215,39 +212,46 @@ class Assembly:
             return
         column = self.columns["rate"]
         names = [headers.displayed(name, self.work) for name in headers.RATES[::2] if name not in self.values]
-        answers = [f"{column.key}={name}" for name in (*names, *([UNUSED] if len(names) < 2 else []))]
-        raise Question(f"is '{column.text}' the rate of one rank, or of the whole job?", answers)
+        names += [UNUSED] if len(names) < 2 else []
+        raise Question(f"is '{column.text}' the rate of one rank, or of the whole job?", offers([column.key], names))
 
-    def _confirm_hosts(self, values: pd.DataFrame) -> None:
+    def _confirm_hosts(self) -> None:
         """Raise Question if nodes are perhaps those of a graph: nothing else counts ranks, and no ratio shows it.
 
         That is so if no curve has several numbers of them, or if times grow with them.
         """
-        column = self.columns.get("nodes", Column(""))
-        if not self.hosts_alone or column.by_user or not column.key or {"speedup", "efficiency"} & {*values}:
+        values, column = self.values, self.columns.get("nodes", Column(""))
+        if not self.hosts_alone or column.by_user or not column.key or {*headers.RATIOS} & {*values}:
             return
-        time = next((name for name in rates.TIMES if name in values), "")
+        time = self._time()
         curves = [curve for curve in rates.curves(values) if curve["ranks"].nunique() > 1]
         if values["ranks"].nunique() > 1 and (not curves or (time and rates.rises(values, time))):
             raise Question(f"does '{column.text}' count hosts, each as one rank?", [f"{column.key}=nodes"])
 
-    def _name_scaling(self) -> None:
-        """Set whether times are those of equal work in all or of each rank; a note asks if nothing shows it.
+    def _time(self) -> str:
+        """Return the name of the times from which rates follow; "" if there are none."""
+        return next((name for name in rates.TIMES if name in self.values), "")
+
+    def _scaling(self) -> str | list[str]:
+        """Return whether times are those of equal work in all or of each rank; a note asks if nothing shows it.
 
         Other steps, epochs, images or sizes are other work.
         """
-        time = next((name for name in rates.TIMES if name in self.values), "")
+        cells = next(([cell.strip().lower() for cell in c.cells] for c in self.table if c.name == "scaling"), "")
         works = [name for name in ("steps_per_rank", "epochs", "images") if name in self.values]
-        equal = not self.varied and bool((self.values[works].nunique() <= 1).all())
-        if stated := self.choices.directives.get("scaling", ""):
-            self.scaling, why = stated, f"{stated} scaling: as COLUMNS says"
-        elif self.scaling:
-            why = "weak or strong scaling as its column says"
-        elif time and equal and rates.falls(self.values, time):
-            self.scaling, why = "strong", "strong scaling: times fall with the ranks"
+        sizes = any(column.name == "setting" and column.numeric and column.varies for column in self._unused())
+        equal = not sizes and (self.values[works].nunique() <= 1).all()
+        stated, time = self.choices.directives.get("scaling", ""), self._time()
+        falls = time and equal and rates.falls(self.values, time)
+        reasons = (
+            (stated, f"{stated} scaling: as COLUMNS says"),
+            (cells, "weak or strong scaling as its column says"),
+            ("strong" if falls else "", "strong scaling: times fall with the ranks"),
+        )
+        scaling, why = next((reason for reason in reasons if reason[0]), ("", ""))
         if not time or "images_per_s" in self.values or {"steps_per_rank", "global_batch"} <= {*self.values}:
-            return
-        if self.scaling:
+            return scaling
+        if scaling:
             self.columns[time] = self.columns[time].named(time, why)
         elif self.values["ranks"].nunique() > 1:
             weak, strong = (self.choices.adding(f"scaling={name}") for name in ("weak", "strong"))
@@ -255,6 +259,7 @@ class Assembly:
                 f"{self.grid.place}: '{self.columns[time].text}' gives no speedup: is the work equal for each rank "
                 f'(COLUMNS="{weak}"), or in all (COLUMNS="{strong}")?'
             )
+        return scaling
 
     def _confirm_ratio(self, column: Column) -> None:
         """Raise Question if a ratio is hardly a speedup, as not above 1 on more ranks, or hardly an efficiency."""
@@ -264,14 +269,13 @@ class Assembly:
         else:
             doubtful = ratios.max() > _BEYOND
         if doubtful and not column.by_user:
-            answers = [f"{column.key}={name}" for name in ("speedup", "efficiency", UNUSED)]
             text = f"'{column.text}' is up to {ratios.max():.3g} on {ranks.max():.3g} times as many ranks: what is it?"
-            raise Question(text, answers)
+            raise Question(text, offers([column.key], (*headers.RATIOS, UNUSED)))
 
     def result(self) -> tuple[pd.DataFrame, pd.DataFrame, list[Column]]:
         """Return the rows with a number of ranks and a measurement, their rounding, and the columns read; add notes."""
-        source = self.grid.rows[0].source
-        names = [name for name in (*headers.TIMES[1:], *headers.RATES, "speedup", "efficiency") if name in self.values]
+        source, scaling = self.grid.rows[0].source, self._scaling()
+        names = [name for name in (*headers.TIMES[1:], *headers.RATES, *headers.RATIOS) if name in self.values]
         used = self.values["ranks"].notna() & self.values[names].notna().any(axis=1)
         if not used.any():
             raise Question("\n".join(["no row can be used", *self.notes[:8]]))
@@ -279,10 +283,12 @@ class Assembly:
             self.notes.append(f"{source}: left out, without ranks or a measurement: lines {', '.join(lost[:20])}")
         readings = [self.columns[name] for name in (*NAMES, "rate") if name in self.columns]
         numbers_read = self.used | {column.number for column in readings}
-        if unused := [repr(column.text) for column in self.headers if column.number not in numbers_read]:
-            self.notes.append(f"{source}: not used: {', '.join(unused)}")
+        left = [c for c in self.table if c.text and c.name != "scaling" and c.number not in numbers_read]
+        if left:
+            self.notes.append(f"{source}: not used: {', '.join(repr(column.text) for column in left)}")
         located = [(row.source, row.line, f"{Path(row.source).name}, line {row.line}") for row in self.rows]
         runs = pd.DataFrame(located, self.values.index, ["file", "line", "place"])
         runs = runs.join(self.values[[name for name in NAMES if name in self.values]])
-        runs = runs.assign(work=self.work, scaling=self.scaling)
-        return runs[used].reset_index(drop=True), self.rounding[used].reset_index(drop=True), readings
+        rounding = self.relative * self.values.reindex(columns=self.relative.columns).abs()
+        runs = runs.assign(work=self.work, scaling=scaling)
+        return runs[used].reset_index(drop=True), rounding[used].reset_index(drop=True), readings

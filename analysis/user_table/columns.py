@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from analysis.user_table import headers, numbers, units
-from analysis.user_table.answers import Choices, Question
+from analysis.user_table.answers import Choices, Question, offers
 from analysis.user_table.headers import AWKWARD, KIND, MEASURED, TEXT, UNIT_KINDS, UNKNOWN, Column, plain
 from analysis.user_table.table_files import Grid, GridRow, trimmed
 from analysis.user_table.units import CORE, NODE, RANK
@@ -114,8 +114,8 @@ def _across(columns: list[Column], choices: Choices) -> list[Column]:
         across = [column for column in columns if value and not measured and column.name == "" and column.numeric]
     elif others := [c for c in columns if c.name in ("ranks", "nodes") and c not in across and not c.by_user]:
         texts = ", ".join(column.text for column in across)
-        answers = [f"{others[0].key}={name}" for name in ("setting", "ranks")]
-        raise Question(f"which are the ranks: '{texts}', or '{others[0].text}'?", answers)
+        text = f"which are the ranks: '{texts}', or '{others[0].text}'?"
+        raise Question(text, offers([others[0].key], ("setting", "ranks")))
     choices.used.update(["cells"] if value and across else [])
     labels = {c.number: match[1] if (match := _ACROSS.fullmatch(c.text)) else c.text for c in across}
     return [

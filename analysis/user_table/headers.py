@@ -37,15 +37,9 @@ AWKWARD = re.compile(r"""[,;="'$`\\!*]""")  # in COLUMNS=, or in a shell
 _OTHER_RATE = re.compile(r"([a-z][a-z0-9]*)_per_s(_per_rank|_per_node)?")
 _RATE_PREFIXES = {"total ": "images_per_s", "global ": "images_per_s", "training ": "rate", "mean ": "rate"}
 # "Time (ms)", "Time, ms", "Time in ms", "time_ms"; not "time_min", which may be the least.
-_UNIT_BEHIND = [
-    re.compile(pattern, re.I)
-    for pattern in (
-        r"(.+?) *[(\[]([^()\[\]]+)[)\]]",
-        r"(.+?), *([^,]+)",
-        r"(.+?) in (\w+)",
-        r"(.+?)[ _](?!min$)([a-z]+|\S+/\S+)",
-    )
-]
+_UNIT_BEHIND = (
+    r"(.+?) *[(\[]([^()\[\]]+)[)\]]", r"(.+?), *([^,]+)", r"(.+?) in (\w+)", r"(.+?)[ _](?!min$)([a-z]+|\S+/\S+)",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -179,7 +173,7 @@ def _exact(text: str) -> tuple[str, Unit]:
     for prefix, name in _RATE_PREFIXES.items():
         if plain(text).startswith(prefix) and (unit := units.read_unit(text[len(prefix) :])) and unit.kind == "rate":
             return (name if units.known_work(unit.work) and not unit.per else ""), unit
-    for match in filter(None, (pattern.fullmatch(text.strip()) for pattern in _UNIT_BEHIND)):
+    for match in filter(None, (re.fullmatch(pattern, text.strip(), re.I) for pattern in _UNIT_BEHIND)):
         if unit := units.read_unit(match[2]):
             return _fitting(_meanings().get(_key(match[1]), ""), unit), unit
     return "", PLAIN

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from analysis.user_table import headers, numbers, units
-from analysis.user_table.answers import Question
+from analysis.user_table.answers import Question, offers
 from analysis.user_table.headers import AWKWARD, KIND, MEASURED, RATES, SCOPED, UNKNOWN, UNUSED, Column, plain
 from analysis.user_table.units import PLAIN
 
@@ -62,16 +62,11 @@ def which(name: str, same: Sequence[Column]) -> Question:
     """Return the question which of several columns is a quantity, or whether each is a curve."""
     names = (UNKNOWN,) if KIND.get(name) == "rate" else SCOPED.get(name, (name,))
     keys = [*(key for key, _ in _patterns(same) if name in MEASURED), *(column.key for column in same)]
-    return Question(f"several columns are {SCOPED.get(name, (name,))[0]}: {_texts(same)}", _offers(keys, names))
+    return Question(f"several columns are {SCOPED.get(name, (name,))[0]}: {_texts(same)}", offers(keys, names))
 
 
 def _texts(columns: Sequence[Column]) -> str:
     return ", ".join(repr(column.text) for column in columns if column.text)
-
-
-def _offers(keys: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the settings that give these keys these names: the first name of each key first."""
-    return [f"{key}={name}" for name in names for key in keys]
 
 
 def _patterns(columns: Sequence[Column]) -> Keyed:
@@ -104,10 +99,10 @@ def _ask_count(columns: Sequence[Column]) -> None:
         if counting:
             none = ",".join(f"{column.key}={UNUSED}" for column in counting)
             text = f"are the ranks counted by {_texts(counting)}? If not, each node is one rank"
-            raise Question(text, [*_offers([c.key for c in counting], ("ranks", "setting")), none])
+            raise Question(text, [*offers([c.key for c in counting], ("ranks", "setting")), none])
     elif not ranks.by_user and nodes.varies and not (ranks.varies and _holds(ranks, nodes)):
         text = f"'{ranks.text}' is {ranks.cells[0]} at {nodes.cells[0]} nodes: of each node, or of all?"
-        raise Question(text, _offers([ranks.key], ("ranks_per_node", "ranks")))
+        raise Question(text, offers([ranks.key], ("ranks_per_node", "ranks")))
 
 
 def _holds(counts: Column, nodes: Column) -> bool:
@@ -126,7 +121,7 @@ def _no_ranks(columns: Sequence[Column]) -> Question:
     across = [c for c in columns if c.name in ("", *MEASURED) and c.numeric and re.search(r"\d", c.text)]
     keys = [key for key, _ in _patterns(across) if not re.search(r"[-.]\*", key)]  # "1.*", "1E-*" divide numbers
     keys += ["cells"] * (sum(column.text.isdigit() for column in across) > 1)
-    answers = _offers([column.key for column in counting], ("ranks",)) + _offers(keys, (UNKNOWN,))
+    answers = offers([column.key for column in counting], ("ranks",)) + offers(keys, (UNKNOWN,))
     what = "ranks (whole numbers of GPUs, workers, processes, or nodes and GPUs per node)"
     return Question(f"no column of {what} among {_texts(columns)[:300]}", answers)
 
@@ -158,7 +153,7 @@ def _unmeasured(columns: Sequence[Column]) -> Question:
         kinds = (*numbers.kinds(column.cells), column.unit.kind, hint.kind, "")
         names = dict.fromkeys(name for kind in kinds for name in _NAMES.get(kind, ()))
         minutes = ["wall_s min"] * plain(column.text).endswith("min")
-        return Question(f"what was measured in '{column.text}'?", _offers([key], [*names, *minutes]))
+        return Question(f"what was measured in '{column.text}'?", offers([key], [*names, *minutes]))
     keys = sorted((key for key, _ in keyed), key=lambda key: not _LIKELY.search(key))
     text = f"no column of a known rate, time, speedup or efficiency among {_texts(columns)[:300]}"
-    return Question(text, _offers(keys, (UNKNOWN,)))
+    return Question(text, offers(keys, (UNKNOWN,)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.user_table import meanings, numbers, units
-from analysis.user_table.answers import Choices, Question
+from analysis.user_table.answers import Choices, Question, offers
 from analysis.user_table.headers import KIND, NUMERIC, UNIT_KINDS, Column
 from analysis.user_table.numbers import Cell, CellNumber
 from analysis.user_table.table_files import Grid, GridRow
@@ -19,20 +19,20 @@ _FRACTION, _PER_CENT = 2.5, 20.0  # plain efficiencies up to this are fractions,
 def read_quantities(
     columns: Sequence[Column], grid: Grid, rows: Sequence[GridRow], choices: Choices
 ) -> tuple[list[Column], list[str]]:
-    """Return the columns of numbers with their values, and a note for each cell that is none.
+    """Return the columns, those of numbers with their values, and a note for each cell that is none.
 
     Raises Question on what a decimal mark or a unit means, or if rates count several units.
     """
     numeric = [column for column in columns if column.name in NUMERIC]
     mark = choices.directives.get("decimal") or _mark(numeric, columns, grid.decimal)
-    result, notes = [], []
-    for column in numeric:
-        column = _in_units(column, [numbers.parse(cell, mark) for cell in column.cells])
-        if any(isinstance(cell, CellNumber) for cell in column.values) or column.name in ("ranks", "nodes"):
-            result.append(column)
-        bad = [(row, cell) for row, cell in zip(rows, column.values, strict=True) if cell and isinstance(cell, str)]
+    result, notes = [*columns], []
+    for at, column in ((at, column) for at, column in enumerate(columns) if column in numeric):
+        read = _in_units(column, [numbers.parse(cell, mark) for cell in column.cells])
+        bad = [(row, cell) for row, cell in zip(rows, read.values, strict=True) if cell and isinstance(cell, str)]
         notes += [f"{row.source}, line {row.line}, column '{column.text}': {reason}" for row, reason in bad]
-    rated = [column for column in result if KIND.get(column.name) == "rate"]
+        if any(isinstance(cell, CellNumber) for cell in read.values) or column.name in ("ranks", "nodes"):
+            result[at] = read
+    rated = [column for column in result if column.values and KIND.get(column.name) == "rate"]
     works = {column.unit.work for column in rated}
     if len(works - {""}) > 1 or len({work.endswith("FLOP") for work in works}) > 1:
         raise meanings.which("rate", rated)
@@ -72,12 +72,12 @@ def _in_units(column: Column, cells: Sequence[Cell]) -> Column:
     described, scale = next((cell.unit.text for cell in parsed if cell.unit.text), ""), 1.0
     if any(cell.unit.text == "0:00" for cell in parsed) and unit.text.lower() not in units.CLOCKS:
         text = f"'{column.text}' has times as {column.cells[0]}: minutes and seconds, or hours and minutes?"
-        raise Question(text, [f"{column.key}={name} {clock}" for clock in ("m:ss", "h:mm")])
+        raise Question(text, offers([column.key], (f"{name} m:ss", f"{name} h:mm")))
     if unit.text and unit.kind in UNIT_KINDS[kind]:
         scale, described = unit.factor, unit.text
     elif name == "efficiency" and plain and _FRACTION < max(plain) < _PER_CENT:
-        answers = [f"{column.key}=efficiency {text}" for text in ("x", "%")]
-        raise Question(f"'{column.text}' is up to {max(plain):.3g}: a fraction, or per cent?", answers)
+        text = f"'{column.text}' is up to {max(plain):.3g}: a fraction, or per cent?"
+        raise Question(text, offers([column.key], ("efficiency x", "efficiency %")))
     elif name == "efficiency" and plain and max(plain) >= _PER_CENT:
         scale, described = 0.01, "%, by its values"
     elif kind == "time" and plain and not re.search(r"(?:^|[_ ])s(?:ec\w*)?$", column.text.lower()):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.table import tidy_columns
-from analysis.user_table import answers, meanings, quantities, rates, table_files, tidy
+from analysis.user_table import answers, meanings, numbers, quantities, rates, table_files, tidy
 from analysis.user_table import columns as user_columns
 from analysis.user_table.answers import Choices, Question
 from analysis.user_table.assembly import Assembly
@@ -144,13 +144,14 @@ def _read(grid: Grid, choices: Choices, alone: bool) -> UserTable:
     if grid.log and not {"ranks", "nodes"} & {column.name for column in columns}:
         counts = [f"ranks={count}" for count in re.findall(r"[1-9]\d*", Path(rows[0].source).name)]
         raise Question("the log does not state its number of ranks: give it as COLUMNS=ranks=NUMBER", counts)
-    columns = meanings.resolved(columns, alone)
-    numeric, bad_cells = quantities.read_quantities(columns, grid, rows, choices)
-    assembly = Assembly(grid, choices, rows, numeric, [*notes, *bad_cells])
-    assembly.settings(columns)
+    columns, bad_cells = quantities.read_quantities(meanings.resolved(columns, alone), grid, rows, choices)
+    assembly = Assembly(grid, choices, rows, columns, [*notes, *bad_cells])
+    assembly.settings()
     assembly.scopes()
     runs, rounding, readings = assembly.result()
-    return UserTable(grid.rows[0].source, runs, rounding, readings, assembly.notes, unread_times=assembly.unread_times)
+    times = (column for column in columns if column.name in ("", "other"))
+    unread_times = any("time" in {column.unit.kind, *numbers.kinds(column.cells)} for column in times)
+    return UserTable(grid.rows[0].source, runs, rounding, readings, assembly.notes, unread_times=unread_times)
 
 
 def _together(path: str, tables: Sequence[tuple[Grid, UserTable]], notes: Sequence[str], several: bool) -> UserTable:
