@@ -150,7 +150,7 @@ def _unmeasured(columns: Sequence[Column]) -> Question:
     if len(keyed) == 1:
         key, column = keyed[0]
         hint = units.read_unit(column.text) or PLAIN  # "seconds": perhaps
-        kinds = (*numbers.kinds(column.cells), column.unit.kind, hint.kind, "")
+        kinds = (*sorted(numbers.kinds(column.cells)), column.unit.kind, hint.kind, "")
         names = dict.fromkeys(name for kind in kinds for name in _NAMES.get(kind, ()))
         minutes = ["wall_s min"] * plain(column.text).endswith("min")
         return Question(f"what was measured in '{column.text}'?", offers([key], [*names, *minutes]))
