@@ -20,7 +20,6 @@ _LIKELY = re.compile(
     r"time|sec|elapsed|duration|latency|rate|throughput|speed|perf|flop|mean|average|median|ms\b|_s\b|/", re.I
 )
 _PARTS = 11  # of a header that a pattern may have on each side: words and blanks, else words, numbers and marks
-Keyed = Sequence[tuple[str, Column]]  # columns, each behind the text by which COLUMNS= names it
 
 
 def resolved(columns: list[Column], alone: bool) -> list[Column]:
@@ -61,16 +60,16 @@ def _quantity(column: Column) -> str:
 def which(name: str, same: Sequence[Column]) -> Question:
     """Return the question which of several columns is a quantity, or whether each is a curve."""
     names = (UNKNOWN,) if KIND.get(name) == "rate" else SCOPED.get(name, (name,))
-    keys = [*(key for key, _ in _patterns(same) if name in MEASURED), *(column.key for column in same)]
-    return Question(f"several columns are {SCOPED.get(name, (name,))[0]}: {_texts(same)}", offers(keys, names))
+    text = f"several columns are {SCOPED.get(name, (name,))[0]}: {_texts(same)}"
+    return Question(text, offers([*_patterns(same), *(column.key for column in same)], names))
 
 
 def _texts(columns: Sequence[Column]) -> str:
     return ", ".join(repr(column.text) for column in columns if column.text)
 
 
-def _patterns(columns: Sequence[Column]) -> Keyed:
-    """Return the patterns with "*" of columns of one unit whose headers begin or end alike, each with its first column.
+def _patterns(columns: Sequence[Column]) -> list[str]:
+    """Return the patterns with "*" of columns of one unit whose headers begin or end alike.
 
     Of patterns of the same columns the longest counts.
     """
@@ -81,10 +80,10 @@ def _patterns(columns: Sequence[Column]) -> Keyed:
             if 0 < before + after < len(parts):
                 pattern = "*".join(("".join(parts[:before]), "".join(parts[len(parts) - after :])))
                 alike.setdefault((pattern, column.unit, numbers.kinds(column.cells)), []).append(column)
-    longest: dict[tuple[int, ...], tuple[str, Column]] = {}
+    longest: dict[tuple[int, ...], str] = {}
     for key, same in sorted(alike.items(), key=lambda item: len(str(item[0][0]))):
         if same[1:] and re.search(r"\w", text := str(key[0])) and not AWKWARD.search(text.replace("*", "", 1)):
-            longest[tuple(column.number for column in same)] = text, same[0]
+            longest[tuple(column.number for column in same)] = text
     return [*longest.values()]
 
 
@@ -119,7 +118,7 @@ def _no_ranks(columns: Sequence[Column]) -> Question:
     counting = [column for column in columns if column.key and column.counting and _may_count(column)]
     counting.sort(key=_rises, reverse=True)
     across = [c for c in columns if c.name in ("", *MEASURED) and c.numeric and re.search(r"\d", c.text)]
-    keys = [key for key, _ in _patterns(across) if not re.search(r"[-.]\*", key)]  # "1.*", "1E-*" divide numbers
+    keys = [key for key in _patterns(across) if not re.search(r"[-.]\*", key)]  # "1.*", "1E-*" divide numbers
     keys += ["cells"] * (sum(column.text.isdigit() for column in across) > 1)
     answers = offers([column.key for column in counting], ("ranks",)) + offers(keys, (UNKNOWN,))
     what = "ranks (whole numbers of GPUs, workers, processes, or nodes and GPUs per node)"
@@ -139,21 +138,16 @@ def _may_count(column: Column) -> bool:
 
 def _unmeasured(columns: Sequence[Column]) -> Question:
     """Return the question which unknown column was measured, or what the one is that was."""
-    measured = [(column.key, column) for column in columns if column.name == UNKNOWN]
-    unknown = [
-        column
-        for column in columns
-        if column.name == "" and numbers.share(column.cells[: numbers.FEW]) > 0.5 and column.varies
-    ]
-    cells = [("cells", unknown[0])] if unknown[1:] else []
-    keyed = measured[:1] or [*_patterns(unknown), *cells, *((column.key, column) for column in unknown)]
-    if len(keyed) == 1:
-        key, column = keyed[0]
+    numeric = (c for c in columns if c.name == "" and numbers.share(c.cells[: numbers.FEW]) > 0.5 and c.varies)
+    unknown = [column for column in columns if column.name == UNKNOWN][:1] or [*numeric]
+    if len(unknown) == 1:
+        (column,) = unknown
         hint = units.read_unit(column.text) or PLAIN  # "seconds": perhaps
         kinds = (*sorted(numbers.kinds(column.cells)), column.unit.kind, hint.kind, "")
         names = dict.fromkeys(name for kind in kinds for name in _NAMES.get(kind, ()))
         minutes = ["wall_s min"] * plain(column.text).endswith("min")
-        return Question(f"what was measured in '{column.text}'?", offers([key], [*names, *minutes]))
-    keys = sorted((key for key, _ in keyed), key=lambda key: not _LIKELY.search(key))
+        return Question(f"what was measured in '{column.text}'?", offers([column.key], [*names, *minutes]))
+    keys = [*_patterns(unknown), *["cells"] * bool(unknown), *(column.key for column in unknown)]
+    keys.sort(key=lambda key: not _LIKELY.search(key))
     text = f"no column of a known rate, time, speedup or efficiency among {_texts(columns)[:300]}"
     return Question(text, offers(keys, (UNKNOWN,)))

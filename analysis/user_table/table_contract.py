@@ -17,7 +17,7 @@ from analysis.user_table.answers import Choices, Question
 from analysis.user_table.assembly import Assembly
 from analysis.user_table.headers import TEXT, Column, displayed
 from analysis.user_table.table_files import Grid
-from common.grouping import grouped
+from common.grouping import gathered
 
 _FURTHER, _LIKELY = 2, 6  # questions to which an answer may lead before a curve, and their answers that are tried
 _TRIES, _CELLS = 200, 100_000  # readings of a table, and of its cells, to check the answers to one question
@@ -92,9 +92,9 @@ def read_table(path: Path, columns_text: str = "") -> UserTable:
         raise Question("\n".join([questions[0].text, *more, *problems]), questions[0].answers)
     if not tables:
         raise TableError("\n".join([*problems, *(text for _, text in refused)][:3]) or f"{path}: no table")
-    reasons = grouped(refused, lambda one: re.split(":| among ", one[1].removeprefix(f"{one[0].place}: "))[0])
-    lines = {reason: ", ".join(str(grid.rows[0].line) for grid, _ in same) for reason, same in reasons.items()}
-    notes = [f"{path}: not used: tables at lines {numbers}: {reason}" for reason, numbers in lines.items()]
+    reasons = (re.split(":| among ", text.removeprefix(f"{grid.place}: "))[0] for grid, text in refused)
+    lines = gathered(zip(reasons, (str(grid.rows[0].line) for grid, _ in refused), strict=True))
+    notes = [f"{path}: not used: tables at lines {', '.join(at)}: {reason}" for reason, at in lines.items()]
     notes += [*problems, *map(str, questions)]
     return _together(str(path), tables, notes, len(tables) + len(questions) > 1)
 
