@@ -15,7 +15,7 @@ _BOXES |= dict.fromkeys(map(ord, "│┃║╎╏┆┇┊┋"), "|")
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)[\s#]*|\s*(\*\*[^*|]+\*\*[^|*.]{0,60}):?\s*")
 _RULE = re.compile(r"[|\s:+=~-]*[-=][|\s:+=~-]*")
 _WIKI = re.compile(r"\{\||\|\}|\|\+")  # lines of a MediaWiki table that are no rows
-_LATEX_RULE = re.compile(r"\s*\\(?:[a-z]*rule|hline|multicolumn|end(?:first|last)?(?:head|foot))\b")
+_LATEX_RULE = re.compile(r"\s*\\(?:[a-z]*rule|c?line|hline|begin|multicolumn|end(?:first|last)?(?:head|foot))\b")
 _LATEX_MARKUP = re.compile(r"\\hline|\\(?=[_%&#$])|\\text(?:bf|it)\{|[{}$]")
 _HTML_ROW = re.compile(r"<tr\b.*?(?=<tr\b|</table|\Z)", re.I | re.S)
 _HTML_CELL = re.compile(

@@ -31,7 +31,9 @@ _ONE_RANK = re.compile(
     r"(?i)(?:/|\bper[ -])(?:rank|gpu|cpu|core|device|proc(?:ess)?|worker|node|chip|thread)\b(?![-/])"  # no path
     r"|\b(?:rank|gpu|device|process|worker)\W{0,2}\d"
 )
-_RATE_LABEL = re.compile(r"(?i)throughput|per sec|/s\b|/sec|speed|(?<!learning )\brate\b|perf")
+_RATE_LABEL = re.compile(
+    r"(?i)throughput|per sec|/s\b|/sec|speed|(?<!learning )\brate\b|perf|\b(?:[tfiqr]ps|[kmgtp]?flops?)\b"
+)
 _TIME_LABEL = re.compile(r"(?i)(?:\b|_)(?:time|elapsed|real|took)[ :=]*(?:of )?$")
 
 
@@ -263,16 +265,21 @@ def proposals(text: str, command: str = "") -> list[str]:
             except NumberError:
                 continue
             label = re.search(r"[A-Za-z][\w /()-]*[:=]?\s*$", row[: token.start()])
+            if token["clock"] and not (label and _TIME_LABEL.search(label[0])):
+                continue  # the time of a day
             # A number within a label, as in "img/sec on 2 CPU(s): 20.4", counts something else.
             ends = label[0] if label and label[0].rstrip()[-1] in ":=" else ""
             named = bool(_RATE_LABEL.search(ends))
             is_time = found.kind in ("time", "cost") or bool(label and _TIME_LABEL.search(label[0]))
+            either = found.counts_steps and "/" in found.unit and not label  # 1.11s/it at one size, 1.68it/s at another
             if token[0] not in options and (found.kind == "rate" or named or is_time) and (label or found.unit):
-                placeholder = "{time}" if is_time and not named else "{rate}"
+                placeholder = "{time}" if is_time and not named and not either else "{rate}"
                 context = re.sub(r"\d+", r"\\d+", re.escape(label[0]).replace("\\ ", " ")) if label else ""
                 context = re.sub(r"  +", " +", context).replace("\\\t", r"\s")  # before a number in a column
-                unit = row[token.end() :].split()[0] if not label and found.unit else ""
-                shapes[(placeholder == "{time}", f"{context}{placeholder}{' ?' * bool(unit)}{re.escape(unit)}")] += 1
+                unit = re.escape(row[token.end() :].split()[0]) if not label and found.unit else ""
+                if either:
+                    unit = "(?:{0}/{1}|{1}/{0})".format(*sorted(found.unit.split("/")))
+                shapes[(placeholder == "{time}", f"{context}{placeholder}{' ?' * bool(unit)}{unit}")] += 1
     for kind, pattern in [shape for shape in shapes if " +{" in shape[1]]:  # it also finds the longest numbers
         shapes[kind, pattern] += shapes.pop((kind, pattern.replace(" +{", " {")), 0)
     ranked = sorted(shapes, key=lambda shape: (shape[0], "total" not in shape[1].lower(), -shapes[shape]))

@@ -150,7 +150,7 @@ def _with_unit(value: float, text: str, row: str, token: re.Match[str]) -> Print
     if after := _UNIT.match(row, token.end()):
         word = after["unit"]
         is_unit = re.search(r"/|\bper\b|%", word) or not after["space"] or seconds(word)
-        unit = word if is_unit or not re.match(r"[ \w]", after["after"]) else ""
+        unit = word if is_unit or not re.match(r"[ \w=:]", after["after"]) else ""  # "fps=500 q=-1"
     if not unit and (label := _LABEL.search(row[: token.start()])):
         unit = label["unit"]
     words, each = _divided(unit) if unit else ([], "")

@@ -12,7 +12,8 @@ FRAME = pd.DataFrame({"ranks": [1, 2, 4], "images_per_s": [100.5, 190.0, 360.25]
 PRINTED = {name: tabulate.tabulate(FRAME, "keys", tablefmt=name, showindex=False) for name in tabulate.tabulate_formats}
 PRINTED |= {f"JSON {name}": FRAME.to_json(orient=name) for name in ("records", "split", "index", "columns", "table")}
 PRINTED |= {
-    "to_string": FRAME.to_string(), "to_html": FRAME.to_html(), "to_latex": FRAME.to_latex(), "to_csv": FRAME.to_csv(),
+    "to_string": FRAME.to_string(), "to_html": FRAME.to_html(), "to_csv": FRAME.to_csv(),
+    "to_latex": FRAME.to_latex(), "LaTeX with lines": FRAME.to_latex(column_format="|l|r|r|"),
     "HTML on a line": FRAME.to_html().replace("\n", ""), "lists": json.dumps(FRAME.to_dict("list")),
     "to_string without an index": FRAME.assign(step_s=1.5, gpu="A100").to_string(index=False),
     "an index": tabulate.tabulate(FRAME, "keys", tablefmt="presto"), "blanks": FRAME.to_csv(sep=" ", index=False),

@@ -125,6 +125,8 @@ def test_output_without_one_clear_rate_is_an_error_that_says_what_to_type(text, 
         (NANOGPT, "TIME='time {time}'"),
         (IMAGENET, "TIME='Time +{time}'"),  # of pytorch/examples; its unit is asked for
         ("samples: 3\nthroughput 12.5 samples/s\n", "RATE='throughput {rate}'"),
+        ("100%|###| 9/9 [00:09<00:00, 1.11s/it]\n", "RATE='{rate} ?(?:it/s|s/it)'"),  # it/s at another size
+        ("[rank0]:2026-11-29 07:00:01 - root - step:  1  tps: 40,960  mfu: 12.50%\n", "RATE='tps: {rate}'"),
         (HOROVOD, r"RATE='Total img/sec on \d+ CPU\(s\): {rate}'"),  # not the number of CPUs
     ],
 )

@@ -82,6 +82,7 @@ def test_a_space_between_numbers_is_no_mark_if_the_pattern_has_matched_both():
         ("5 s/it", "s/it", "cost"),
         ("5 minutes", "s", "time"),
         ("5 on 4 procs", "", "other"),
+        ("5 q=-1.0", "", "other"),
         ("loop (ms): 5", "s", "time"),
         ("img/sec on 2 CPU(s): 5", "", "other"),
     ],
