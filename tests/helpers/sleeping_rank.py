@@ -11,6 +11,7 @@ import time
 import types
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 
@@ -26,23 +27,6 @@ from train.transport.tcp_group import TcpGroup
 
 STEP_S = 0.004
 NOTE = "a rank of a test: instead of computing, a step sleeps"
-
-
-class Stub(types.ModuleType):
-    """A module, and whatever is taken from it: it can be called, indexed and joined by |, and does nothing."""
-
-    def __init__(self, *_: object, **__: object) -> None:
-        super().__init__("stub")
-
-    def __getattr__(self, name: str) -> "Stub":
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Stub()
-
-    def __call__(self, *_: object, **__: object) -> "Stub":
-        return Stub()
-
-    __getitem__ = __or__ = __ror__ = __call__
 
 
 class Weight:
@@ -143,7 +127,7 @@ def changed(_start_tensorflow: Callable) -> Callable:
     def start(config: RunConfig, _local_rank: int, _threads: int, folder: Path, secret: Secret | None) -> None:
         distribution.prepare(config, folder, secret)
         for name in ("tensorflow", "tf_keras", "horovod"):
-            sys.modules[name] = Stub()
+            sys.modules[name] = MagicMock()
         hvd = sys.modules["horovod.tensorflow"] = types.ModuleType("horovod.tensorflow")
         hvd.__file__ = __file__
         hvd.mpi_built = hvd.gloo_built = hvd.nccl_built = hvd.cuda_built = lambda: False
