@@ -11,8 +11,6 @@ pytestmark = pytest.mark.end_to_end
 def test_a_cluster_ends_with_all_its_processes(tmp_path):
     if reason := simcluster.missing():
         pytest.skip(reason)
-    cluster = simcluster.Cluster(tmp_path, hosts=1, environment=shell.ENVIRONMENT)
-    cluster.start()
-    sleeper = cluster.popen("n1", "sleep", "1000")
-    cluster.stop()
+    with simcluster.Cluster(tmp_path, hosts=1, environment=shell.ENVIRONMENT) as cluster:
+        sleeper = cluster.popen("n1", "sleep", "1000")
     assert sleeper.wait(timeout=TIMEOUT_S) != 0

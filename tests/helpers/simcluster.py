@@ -118,22 +118,13 @@ class Cluster:
     def __init__(
         self, folder: Path, hosts: int = 4, cpus: int = 1, environment: Mapping[str, str] = os.environ
     ) -> None:
-        """Store the settings; `start` starts the hosts."""
+        """Store the settings; a `with` statement starts the hosts."""
         self.folder, self.cpus, self._variables = folder.resolve(), cpus, environment
         self.hosts = tuple(f"n{number}" for number in range(1, hosts + 1))
         self.state = self.folder / ".cluster"
         self._switch: subprocess.Popen | None = None
 
     def __enter__(self) -> Cluster:
-        """Start the cluster."""
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the cluster."""
-        self.stop()
-
-    def start(self) -> None:
         """Start all hosts; return when Slurm reports them idle. Raises RuntimeError if that takes too long."""
         shutil.rmtree(self.state, ignore_errors=True)
         (self.state / "log").mkdir(parents=True)
@@ -152,11 +143,12 @@ class Cluster:
         (self.state / "switch.pid").write_text(first)
         while not self._idle():
             self._check_progress(end)
+        return self
 
     def _check_progress(self, end: float) -> None:
         """Wait 50 ms. Raises RuntimeError if the cluster has ended or `end` has passed."""
         if (self._switch and self._switch.poll() is not None) or time.monotonic() > end:
-            self.stop()
+            self.__exit__()
             raise RuntimeError(f"a host did not come up within {_UP_WITHIN_S} s: see {self.state / 'log'}")
         time.sleep(0.05)
 
@@ -166,7 +158,7 @@ class Cluster:
         sinfo = self.on("n0", "sinfo", "-h", "-N", "-t", "idle", "-o", "%N")
         return sorted(sinfo.stdout.split()) == sorted(self.hosts)
 
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Kill every process of every host."""
         if self._switch:
             self._switch.kill()
