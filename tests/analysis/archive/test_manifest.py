@@ -133,23 +133,18 @@ def test_an_archive_that_is_not_compressed_as_bundle_does(read, compress):
         read(tar(), compress)
 
 
-@pytest.mark.parametrize(
-    ("info", "content", "where"),
-    [
-        (member("bundle/large", 1 << 40), b"", "in or after large: unexpected end of data"),
-        (member("bundle/z", 1 << 40, b"Z"), b"", "in or after z: it unpacks to more than 268 MB"),
-        # The second message is that of Python 3.13.18, which reads no header of that size.
-        (member("bundle/x", 1 << 40, tarfile.XHDTYPE), b"", "in or after MANIFEST: (it unpacks to|empty header)"),
-        (
-            member("bundle/back", -512),
-            b"",
-            r"in or after (back: a file lies within the one before|\w+: what follows is not a file)",
-        ),
-        (member("bundle/zeros", 1 << 18), bytes(1 << 18), "in or after zeros: it unpacks to more than"),
-        (member("bundle/one"), b"x" * 512, "in or after one: what follows is not a file"),
-    ],
-    ids=["longer than the archive", "skipped", "header", "negative", "zeros", "no header"],
-)
+SIZES = {  # a member that is added, its content, and the message
+    "longer than the archive": (member("bundle/large", 1 << 40), b"", "in or after large: unexpected end of data"),
+    "skipped": (member("bundle/z", 1 << 40, b"Z"), b"", "in or after z: it unpacks to more than 268 MB"),
+    # The second message is that of Python 3.13.18, which reads no header of that size.
+    "header": (member("bundle/x", 1 << 40, tarfile.XHDTYPE), b"", "in or after MANIFEST: (it unpacks to|empty header)"),
+    "negative": (member("bundle/back", -512), b"", r"in or after (back: a file lies within|\w+: what follows is not)"),
+    "zeros": (member("bundle/zeros", 1 << 18), bytes(1 << 18), "in or after zeros: it unpacks to more than"),
+    "no header": (member("bundle/one"), b"x" * 512, "in or after one: what follows is not a file"),
+}
+
+
+@pytest.mark.parametrize(("info", "content", "where"), SIZES.values(), ids=SIZES)
 def test_sizes_that_are_not_true_or_made_to_fill_a_memory(read, monkeypatch, info, content, where):
     if info.size == len(content):
         monkeypatch.setattr(manifest, "MOST_BYTES", 1 << 16)

@@ -39,13 +39,6 @@ def test_the_command_prints_the_table_and_draws_only_its_figures(results, summar
     assert "own-overhead" in output.out
 
 
-@pytest.fixture
-def systems(monkeypatch, tmp_path):
-    """Let settings be written into this folder."""
-    monkeypatch.setattr(tune_command, "SYSTEMS", tmp_path)
-    return tmp_path
-
-
 def contest(results, factor):
     """Save six launches of a base and of an arm whose steps take `factor` times as long."""
     for arm, role, slower, cycle in (("as-configured", "base", 1.0, 20.0), ("cycle-5ms", "point", factor, 5.0)):
@@ -57,11 +50,16 @@ def contest(results, factor):
 
 
 @pytest.fixture
-def tune(command, results, systems):
-    """Return a function that runs `tune` over a contest in which one arm is faster."""
-    contest(results, 0.8)
-    arguments = ("tune", "--results", results.folder)
-    return lambda *more, status=0: command(*arguments, *more, status=status)
+def tune(command, results, monkeypatch, tmp_path):
+    """Return a function that runs `tune` over a contest in which one arm is faster; settings go into `tmp_path`."""
+    monkeypatch.setattr(tune_command, "SYSTEMS", tmp_path)
+
+    def run(*arguments, status=0, factor=0.8):
+        if not results.paths:
+            contest(results, factor)
+        return command("tune", "--results", results.folder, *arguments, status=status)
+
+    return run
 
 
 def test_the_winner_is_written_only_on_request_and_never_over_a_file(tune, tmp_path):
@@ -73,11 +71,10 @@ def test_the_winner_is_written_only_on_request_and_never_over_a_file(tune, tmp_p
         assert "mine.yaml: it exists, and is not replaced" in tune("--write", "mine", *dry_run, status=2).err
 
 
-def test_without_a_winner_nothing_is_written_and_that_is_no_error(results, command, systems):
-    contest(results, 1.0)
-    output = command("tune", "--results", results.folder, "--write", "mine", status=0).out
+def test_without_a_winner_nothing_is_written_and_that_is_no_error(tune, tmp_path):
+    output = tune("--write", "mine", factor=1.0).out
     assert "mine.yaml is not written: there are no faster settings" in output
-    assert not [*systems.glob("*.yaml")]
+    assert not [*tmp_path.glob("*.yaml")]
 
 
 def test_a_name_that_cannot_be_written_is_refused_before_anything_is_measured(tune):

@@ -30,28 +30,17 @@ def test_how_gradients_are_exchanged_is_known_where_it_is_stated(tmp_path):
     assert not any(curve.may_saturate for curve in calibration.published_curves(Study().published).curves)
 
 
-@pytest.mark.parametrize(
-    ("text", "setting"),
-    [
-        (
-            "model,ranks,images_per_s,ranks_per_node,batch_per_rank,n,low,high\n"
-            "resnet50,4,380,4,32,12,376,384\nresnet50,1,100,4,32,12,99,101\n",
-            ("resnet50", "batch 32", 4),
-        ),
-        (
-            "GPUs,img/sec per GPU,global batch,low,high,wall time\n1,100,32,99,101,9\n4,95,128,94,96,3\n",
-            ("", "batch 32", pytest.approx(math.nan, nan_ok=True)),
-        ),
-    ],
-    ids=["all columns", "the rate of a rank and the batch of all"],
-)
-def test_a_file_with_the_ends_of_an_interval(tmp_path, text, setting):
-    (curve,) = read(tmp_path, text)
-    assert (curve.model, curve.name, curve.ranks_per_node) == setting
-    assert curve.ranks.tolist() == [1, 4]
-    assert curve.images_per_s.tolist() == [100, 380]
-    assert curve.step_s == pytest.approx([32 / 100, 32 * 4 / 380])
-    assert curve.spread == pytest.approx([2 / 3.92 / 100, 8 / 3.92 / 380])
+def test_a_file_with_the_ends_of_an_interval(tmp_path):
+    header = "model,ranks,images_per_s,ranks_per_node,batch_per_rank,n,low,high"
+    (whole,) = read(tmp_path, f"{header}\nresnet50,4,380,4,32,12,376,384\nresnet50,1,100,4,32,12,99,101\n")
+    header = "GPUs,img/sec per GPU,global batch,low,high,wall time"  # the rate of a rank, and the batch of all
+    (per_rank,) = read(tmp_path, f"{header}\n1,100,32,99,101,9\n4,95,128,94,96,3\n")
+    assert [(curve.model, curve.name) for curve in (whole, per_rank)] == [("resnet50", "batch 32"), ("", "batch 32")]
+    assert (whole.ranks_per_node, math.isnan(per_rank.ranks_per_node)) == (4, True)
+    for curve in (whole, per_rank):
+        assert (curve.ranks.tolist(), curve.images_per_s.tolist()) == ([1, 4], [100, 380])
+        assert curve.step_s == pytest.approx([32 / 100, 32 * 4 / 380])
+        assert curve.spread == pytest.approx([2 / 3.92 / 100, 8 / 3.92 / 380])
 
 
 @pytest.mark.parametrize(
