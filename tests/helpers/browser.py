@@ -1,6 +1,5 @@
 """A headless Chromium, driven over two pipes by the DevTools protocol. It needs the standard library only."""
 
-import base64
 import json
 import os
 import select
@@ -102,7 +101,3 @@ class Browser:
         """Return the messages in the console: those of scripts, exceptions, and Chromium's own."""
         methods = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
         return [json.dumps(event["params"]) for event in self.events if event["method"] in methods]
-
-    def pdf(self) -> bytes:
-        """Return the printed page as PDF, in the paper size that its style sheet sets."""
-        return base64.b64decode(self.ask("Page.printToPDF", preferCSSPageSize=True, printBackground=True)["data"])
