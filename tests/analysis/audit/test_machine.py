@@ -20,11 +20,10 @@ def rounds(others=0.0, stolen=0.0, clocks=lambda number: None, gpu=lambda number
     return record
 
 
-def timed(*timed_cores, **run):
-    """A launch with these counters of its ranks."""
-    record = make_record(nodes=len(timed_cores), **run)
-    for rank, counters in zip(record.ranks, timed_cores, strict=True):
-        rank.timed_cores = counters
+def one_tick():
+    """Of a window of 0.1 s."""
+    record = make_record(steps=1)
+    record.ranks[0].timed_cores = CoreUse(0.1, 0.09, 0.1, 0.01)
     return record
 
 
@@ -41,7 +40,7 @@ CASES = {
     "shared cores": ("other_load", rounds(others=0.5, cores_shared=True), ()),
     "4 % stolen": ("stolen_time", rounds(stolen=0.04), ("warning", 0.038)),
     "1 % stolen": ("stolen_time", rounds(stolen=0.01), ()),
-    "one tick": ("stolen_time", timed(CoreUse(0.1, 0.09, 0.1, 0.01), steps=1), ()),  # 10 %, of a short window
+    "one tick": ("stolen_time", one_tick(), ()),
     "powersave": ("slow_clocks", governed("powersave"), ("warning", None, "'host0: governor powersave'")),
     "performance": ("slow_clocks", governed("performance"), ()),
     # 12 rounds of 3 arms on rank 0, of 2 on rank 1: first and last third are four rounds each.

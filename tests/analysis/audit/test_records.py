@@ -14,16 +14,9 @@ def steps(*times, nodes=1):
     return run
 
 
-def without_commit():
+def in_environment(**fields):
     run = make_record()
-    run.environment.git_commit = run.environment.git_dirty = None
-    return run
-
-
-def dirty():
-    run = make_record()
-    run.environment.git_dirty = True
-    return run
+    return replace(run, environment=replace(run.environment, **fields))
 
 
 def computing(*times_s):
@@ -60,10 +53,11 @@ EARLY, LATE = [1.9, 1.92, 1.88, 1.91, 1.89, 1.9], [1.6, 1.62, 1.58, 1.61, 1.59, 
 ALTERNATING = [ratio for pair in zip(EARLY, LATE, strict=True) for ratio in pair]
 # A trend of 4 % over 10 rounds that scatter by 1 %: the halves overlap.
 RISING = [1.60, 1.62, 1.61, 1.63, 1.62, 1.64, 1.63, 1.65, 1.66, 1.64]
+NO_COMMIT = in_environment(git_commit=None, git_dirty=None)
 CASES = {
     "shared cores": ("cores_shared", replace(make_record(nodes=2), cores_shared=True), ("serious", None)),
-    "a dirty tree": ("dirty_tree", dirty(), ("warning", None, "'commit 0000000000'")),
-    "no commit": ("unknown_commit", without_commit(), ("note", None, "'no commit; digest of the code 111111111111'")),
+    "a dirty tree": ("dirty_tree", in_environment(git_dirty=True), ("warning", None, "'commit 0000000000'")),
+    "no commit": ("unknown_commit", NO_COMMIT, ("note", None, "'no commit; digest of the code 111111111111'")),
     "a commit": ("unknown_commit", make_record(), ()),
     "slow first": ("warm_up_drift", steps(*[0.6] * 3, *[0.5] * 17, nodes=3), ("warning", 0.2, "rank 2: first 3 st")),
     "hardly slower first steps": ("warm_up_drift", steps(*[1.04] * 3, *[1.0] * 27), ()),

@@ -109,6 +109,12 @@ CASES = {
         [(partial(drop, nodes=1),), *((launched.launch, 1, repeat) for repeat in range(3))],
         "ledger_broken warning another ledger",
     ),
+    # Before the last launch there, each with two lines.
+    "a ledger that was removed": (
+        [(delete, "tiny-nodes2*/*/ledger.jsonl")],
+        f"ledger_broken {REMOVED}",
+        f"not_compared note {NO_LEDGER}",
+    ),
     "a rank that wrote on after its record": ([(write_on,)],),
     "pipes": ([(leave_pipes,)], f"ledger_broken {REMOVED}", f"not_compared note 1 {MISSING} / {NO_LEDGER}"),
 }
@@ -169,14 +175,6 @@ def test_an_archive_holds_what_the_folder_holds(results):
         verify.verify(verify.in_archive({f"results/{path}": text for path, text in scrubbed.records.items()})).findings,
         "not_compared note 3 of 3 records: scrubbed: ",
     )
-
-
-def test_a_ledger_that_was_lost_or_removed_is_named_by_the_launches_that_found_it(results):
-    (home(results) / ledger.NAME).unlink()
-    broken, missing = verified(results).findings
-    check([broken, missing], f"ledger_broken {REMOVED}", f"not_compared note {NO_LEDGER}")
-    assert broken.place == f"{home(results)}/{ledger.NAME}"
-    assert broken.follows.endswith("/r2 found")  # before the last launch there, each with two lines
 
 
 def crlf(content: bytes) -> bytes:
