@@ -2,15 +2,7 @@ import math
 
 import pytest
 
-from analysis.curves import (
-    bases,
-    curves,
-    keeps_global_batch,
-    measured,
-    measured_in_rounds,
-    noises,
-    other_points_noise,
-)
+from analysis.curves import bases, curves, keeps_global_batch, measured, measured_in_rounds, noises, other_points_noise
 from tests.helpers.studies import curve_in_rounds
 from tests.helpers.tidy_rows import curve, row, table
 

@@ -1,6 +1,6 @@
 """Curves for `analysis.diagnose` whose steps have known parts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -70,9 +70,3 @@ def without_gradient_times(rounds: Sequence[PairedWindows]) -> list[PairedWindow
                                for arm, times in windows.arms.items()})
         for windows in rounds
     ]  # fmt: skip
-
-
-def noisy(draw_round: Callable[[np.random.Generator], PairedWindows], rounds: int, seed: int) -> CurveTimes:
-    """Return a curve of so many rounds, each drawn independently."""
-    random = np.random.default_rng(seed)
-    return curve([draw_round(random) for _ in range(rounds)])

@@ -3,15 +3,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.experiments import summary_points
-from analysis.table.hardware import (
-    COMPUTE,
-    GPUS,
-    LINK,
-    PROCESSORS,
-    energy,
-    throughput_bounds,
-    window_energy_per_image,
-)
+from analysis.table.hardware import COMPUTE, GPUS, LINK, PROCESSORS, energy, throughput_bounds, window_energy_per_image
 from record.schema import CoreUse, Epoch, Operations, Server
 from tests.helpers.run_records import Arm, make_record, make_rounds, save, with_roofline
 
