@@ -1,6 +1,6 @@
 """Known logs of runs: one row a run, with the names of the kit.
 
-Known are the programs of `_FORMS`, and MLPerf's `:::MLLOG` lines. A row has `images_per_s`, with its unit, or
+Known are the programs of `_FORMS`; of MLPerf its `:::MLLOG` lines. A row has `images_per_s`, with its unit, or
 `epoch_s`, `step_s`, `wall_s`. `ranks` is "" if the log does not state how many there were: no number is taken out of a
 name.
 """
@@ -31,8 +31,8 @@ Pick = Literal["", "last", "median"]
 class _Form:
     """Lines of one form, as patterns, each with the value as its first group or under the name of its column.
 
-    line: that of a result. unit: of its rate. pick, skip: as in `Log`. stated: what stands before such a line.
-    begins: what stands between two runs, if each of their ranks prints the line.
+    line: that of a result; "" for MLPerf, whose lines are JSON. unit: of its rate. pick, skip: as in `Log`.
+    stated: what stands before such a line. begins: what stands between two runs, if each rank prints the line.
     """
 
     line: str
@@ -98,6 +98,7 @@ _FORMS = {
                 "workers": r"(?:horovod\.size|num_workers|Number of workers|-np|--np)[ :=]+(\d+)",
                 "global_batch": r"Batch size:\s*(\d+) global",
                 "batch_per_rank": r"(?:--batch_size[ =]|(?<![\d.])(?=\d+(?:\.0)? per device))(\d+)"}),
+    "MLPerf": _Form(""),
     "Keras": _Form(  # the first epoch traces and compiles
         rf"Epoch \d+/\d+\b(?:(?!Epoch \d+/)[\s\S])*?(?<!\d)(\d{{1,9}})/\1 \[=+\]\s*-\s*{_EPOCH}(?:\s+{_STEP}/step)?",
         pick="median", skip=1,
@@ -115,10 +116,9 @@ def read_log(text: str, where: str) -> Log:
     """Return the rows of a known log; none if it is not known. where: the name of its file."""
     text = re.sub(r"\r\n?", "\n", without_escapes(text))
     for kind, form in _FORMS.items():
-        if rows := list(_rows(text, form)):
+        if rows := list(_rows(text, form) if form.line else _mlperf(text, where)):
             return Log(f"a log of {kind}", rows, form.pick, min(form.skip, len(rows) - 1))
-    rows = _mlperf(text, where)
-    return Log("an MLPerf log", rows) if rows else Log()
+    return Log()
 
 
 def _rows(text: str, form: _Form) -> Iterator[Row]:
