@@ -183,19 +183,19 @@ def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
     """
     config = context.config
     times_s: dict[ArmSet, float] = {}
-    round_s, step_s, before = 0.0, 0.0, None
+    round_s, measured = 0.0, dict[int, tuple[int, float]]()  # ranks -> batch of the last arm on them, time of its step
     for arms in _arm_sets(config):
         arm = config.launch.rounds[arms[0]]
-        larger = before and arm.ranks == before.ranks and arm.batch_per_rank > before.batch_per_rank
-        if before and larger and len(times_s) >= _MIN_ARMS:
-            expected_s = step_s * arm.batch_per_rank / before.batch_per_rank
+        batch, step_s = measured.get(arm.ranks, (arm.batch_per_rank, 0.0))
+        if arm.batch_per_rank > batch and len(times_s) >= _MIN_ARMS:
+            expected_s = step_s * arm.batch_per_rank / batch
             with_it_s = round_s + _window_s(config, expected_s)
             if with_it_s * math.ceil(intervals.MIN_VALUES / config.measure.repeats) > end_s(config):
                 budget = f"a launch has {end_s(config):.0f} s"
                 context.part.add(arms_left_out={arm.name: f"a round with it would take {with_it_s:.0f} s; {budget}"})
                 continue
         times_s[arms] = step_s = _step_s(runner, arms)
-        round_s, before = round_s + _window_s(config, step_s), arm
+        round_s, measured[arm.ranks] = round_s + _window_s(config, step_s), (arm.batch_per_rank, step_s)
     return times_s
 
 

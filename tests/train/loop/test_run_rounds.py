@@ -188,11 +188,12 @@ def test_rank_groups_at_once_measure_in_one_window():
 def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named():
     # Every step takes 0.9 s, whatever the batch; the first two batches are measured with any budget.
     arms = [arm(name=f"batch{batch}", batch_per_rank=batch, role="base") for batch in (1, 64, 6404, 128)]
-    # Windows of 3 steps: 2.7 s + 2.7 s. Batch 6404 would take one step of 90.06 s: 95.46 s a round.
-    # Batch 128 is expected to take one of 1.8 s: 7.2 s a round, 21.6 s for three of the six rounds in two launches.
+    arms.insert(2, CONTROL)  # on more ranks: it says nothing of the batch after it
+    # Windows of 3 steps: 3 x 2.7 s. Batch 6404 would take one step of 90.06 s: 98.16 s a round.
+    # Batch 128 is expected to take one of 1.8 s: 9.9 s a round, 29.7 s for three of the six rounds in two launches.
     part, _ = measure("measure.repeats=2", "measure.precision_fraction=0.02", arms=arms, step_s=0.9, end_s=30)
-    assert part.arms_left_out == {"batch6404": "a round with it would take 95 s; a launch has 30 s"}
-    assert {window.arm for window in part.windows} == {0, 1, 3}
+    assert part.arms_left_out == {"batch6404": "a round with it would take 98 s; a launch has 30 s"}
+    assert {window.arm for window in part.windows} == {0, 1, 2, 4}
 
 
 @pytest.mark.parametrize(

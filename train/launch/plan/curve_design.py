@@ -107,10 +107,13 @@ def _process(config: RunConfig, *without: str) -> str:
 
 
 def _is_curve(group: Sequence[PlannedPoint]) -> bool:
-    """Return whether the points form a curve: at least two that can be compared."""
+    """Return whether the points form a curve: at least two that can be compared, beside their controls."""
+    if group[0].arm_keys:
+        return len(group) > 1
+    points = [point for point in group if point.role != "control"]
     if _axis(group[0]) == _NODES:
-        return len({p.config.nodes for p in group}) > 1 and any(p.config.distribution.allreduce for p in group)
-    return len(group) > 1 and bool(group[0].arm_keys or _axis(group[0]))
+        return len({p.config.nodes for p in points}) > 1 and any(p.config.distribution.allreduce for p in points)
+    return len(points) > 1 and bool(_axis(group[0]))
 
 
 def _needs_launches(group: Sequence[PlannedPoint], hosts_apart: bool) -> str:
@@ -164,7 +167,8 @@ def _curve(group: Sequence[PlannedPoint], cores: int) -> PlannedPoint:
     if axis == _NODES:
         arms = _over_nodes(group, arms)
     if not group[0].arm_keys:
-        arms[0] = msgspec.structs.replace(arms[0], role="base")
+        base = next(index for index, arm in enumerate(arms) if arm.role == "point")  # a control may be on fewer nodes
+        arms[base] = msgspec.structs.replace(arms[base], role="base")
     configs = [point.config for point in largest] if len(setups) > 1 else []
     firsts = itertools.accumulate((config.ranks for config in configs), initial=0)
     sizes = [config.nodes * (config.system.cores_per_node or 1) for config in configs]

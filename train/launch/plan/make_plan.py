@@ -1,15 +1,17 @@
 """The plan of an experiment on this machine: the same for a run, a dry run, a batch job and a reproduction."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from common.grouping import grouped
 from record.schema import WITHOUT_ALLREDUCE, Role
 from train.config import compose
 from train.config.checks import ConfigError, LeftOut, check
-from train.config.compose import Experiment, load, nodes_in
+from train.config.compose import Experiment, load
 from train.config.identity import point_name, swept_values
+from train.config.run_config import RunConfig
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan import curve_design, point_checks
@@ -17,6 +19,7 @@ from train.launch.plan.planned_runs import PlannedPoint, differing_keys, with_ba
 from train.rank import placement
 
 _NO_EXCHANGE = "distribution.allreduce=false"
+_Key = tuple[str, str]  # of a point: its name, the hash of its configuration
 
 
 @dataclass(frozen=True)
@@ -58,34 +61,37 @@ def expand(overrides: Sequence[str], machine: Machine) -> Plan:
     experiment, launcher = _with_launcher(experiment, machine)
     experiment = compose.read_experiment([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
     fixed = [line for line in experiment.unswept if line.partition("=")[0] not in experiment.swept]
-    points: dict[tuple[str, str], PlannedPoint] = {}  # a list with a duplicate value is not measured twice
+    points: dict[_Key, PlannedPoint] = {}  # a list with a duplicate value is not measured twice
+    settings: dict[_Key, list[str]] = {}
     left_out: dict[str, None] = {}
     first_arms: dict[str, str | None] = {}  # config hash -> the first of the competing arms that have it
     for combination in itertools.product(*(experiment.choices(key) for key in experiment.swept)):
-        for arm in _arms(experiment, launcher, combination):
+        for arm in _arms(experiment):
+            lines = [*fixed, *combination, *arm.overrides]
             try:
-                point = _point(experiment, launcher, arm, [*fixed, *combination, *arm.overrides])
+                point = _point(experiment, launcher, arm, lines)
             except LeftOut as error:
                 left_out[str(error)] = None
-                if arm.name is None:
-                    break  # without the point its controls are not needed
                 continue
             key = (point.name, point.config_hash)
             if point.config.measure.compete and (first := first_arms.setdefault(key[1], arm.name)) != arm.name:
                 left_out[f"{arm.name}: the same as {first} here"] = None
             else:
                 points.setdefault(key, point)
+                settings.setdefault(key, lines)
     if not points:
         raise ConfigError(next(iter(left_out)))
     counts = sorted({point.config.nodes for point in points.values()})
     if "nodes" in experiment.swept and not experiment.config.arms and counts[-1] < max(experiment.node_counts):
-        # The largest possible point decides the share of a node.
+        # The largest possible point decides the share of a node. One number without choice() means all up to it.
         possible = ",".join(map(str, counts))
-        smaller = expand([*overrides, f"nodes={possible}"], machine)
+        smaller = expand([*overrides, f"nodes=choice({possible})"], machine)
         return replace(smaller, left_out=(*left_out, *smaller.left_out))
     all_points = [*points.values()]
     if experiment.config.arms:
         all_points = with_bases(all_points)
+    elif launcher.quotas:
+        all_points = _with_controls(experiment, launcher, points, settings)
     return Plan(machine, launcher, tuple(all_points), left_out=tuple(left_out))
 
 
@@ -103,10 +109,10 @@ def _with_launcher(experiment: Experiment, machine: Machine) -> tuple[Experiment
 def _node_overrides(experiment: Experiment, launcher: Launcher, machine: Machine) -> list[str]:
     """Return the overrides that give each node its cores, and its quota if it has one: the same at every point."""
     composed, overrides = experiment.composed, []
-    if composed.system.cpu_quota_per_node is None:
+    if composed.system.cpu_quota_per_node is None and not experiment.names("system.cpu_quota_per_node"):
         cpus = launcher.cpu_quota_per_node(composed, machine, experiment.max_nodes)
         overrides += [f"system.cpu_quota_per_node={cpus}"] if cpus is not None else []
-    if composed.system.cores_per_node is None:
+    if composed.system.cores_per_node is None and not experiment.names("system.cores_per_node"):
         cores = launcher.cores_per_node(composed, machine, experiment.max_nodes)
         overrides.append(f"system.cores_per_node={cores}")
     if composed.device == "gpu" and launcher.hosts_apart and not experiment.names("ranks_per_node"):
@@ -115,29 +121,49 @@ def _node_overrides(experiment: Experiment, launcher: Launcher, machine: Machine
     return overrides
 
 
-def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]) -> list[ArmSpec]:
-    """Return the arms of a combination of swept values: the experiment's own, else, on emulated nodes, the controls.
-
-    measure.controls selects the points that have controls; the smallest and the largest need one to be compared.
-    In strong scaling the batch of a rank shrinks with the nodes, so each number of nodes needs a separate
-    control with one node.
-    """
-    composed = experiment.composed
-    if overrides_by_arm := experiment.config.arms:
-        roles = cast(dict[str, Role], experiment.config.roles)  # checked by ExperimentConfig
-        arms = [ArmSpec(name, extra, roles.get(name, "point")) for name, extra in overrides_by_arm.items()]
-        # The first of competing arms that are the same is measured: the base, if it is one of them.
-        return sorted(arms, key=lambda arm: composed.measure.compete and arm.role != "base")
-    nodes = next(iter(nodes_in(combination)), composed.nodes)
-    controlled = {"none": [], "largest": [1, max(experiment.node_counts)]}.get(composed.measure.controls, [nodes])
-    emulated = launcher.quotas and composed.distribution.allreduce and not composed.distribution.timeline
-    if not emulated or nodes not in controlled:
+def _arms(experiment: Experiment) -> list[ArmSpec]:
+    """Return the arms of each combination of swept values: those of the experiment, else one without a name."""
+    if not (overrides_by_arm := experiment.config.arms):
         return [ArmSpec(None, [])]
-    arms = [ArmSpec(None, []), ArmSpec(WITHOUT_ALLREDUCE, [_NO_EXCHANGE], "control")]
-    if composed.batch_per_rank is None and nodes > 1 and composed.global_batch % nodes == 0:
-        alone = [_NO_EXCHANGE, "nodes=1", f"global_batch={composed.global_batch // nodes}"]
-        arms.append(ArmSpec(f"alone-as-1-of-{nodes}", alone, "control"))
-    return arms
+    roles = cast(dict[str, Role], experiment.config.roles)  # checked by ExperimentConfig
+    arms = [ArmSpec(name, extra, roles.get(name, "point")) for name, extra in overrides_by_arm.items()]
+    # The first of competing arms that are the same is measured: the base, if it is one of them.
+    return sorted(arms, key=lambda arm: experiment.composed.measure.compete and arm.role != "base")
+
+
+def _with_controls(
+    experiment: Experiment, launcher: Launcher, points: Mapping[_Key, PlannedPoint], settings: Mapping[_Key, list[str]]
+) -> list[PlannedPoint]:
+    """Return the points on emulated nodes, each with its controls after it. settings: the overrides of each point."""
+    controls: dict[_Key, list[PlannedPoint]] = {key: [] for key in points}
+    for curve in grouped(points, lambda key: repr(points[key].swept | {"nodes": None})).values():
+        for key, arm in _controls({key: points[key].config for key in curve}):
+            control = _point(experiment, launcher, arm, [*settings[key], *arm.overrides])
+            # It belongs to the curve of its point, also if one node alone has another global batch.
+            nodes = {name: control.config.nodes for name in points[key].swept if name == "nodes"}
+            controls[key].append(replace(control, swept=points[key].swept | nodes))
+    return [planned for key, point in points.items() for planned in (point, *controls[key])]
+
+
+def _controls(curve: Mapping[_Key, RunConfig]) -> Iterator[tuple[_Key, ArmSpec]]:
+    """Yield the controls of emulated points that differ in their nodes alone, each with the key of its point.
+
+    measure.controls selects the points that have controls; the smallest and the largest need one to be compared. Each
+    batch of a rank needs a control with one node: in strong scaling it shrinks with the nodes.
+    """
+    alone = {config.batch_per_rank for config in curve.values() if config.nodes == 1}
+    largest = max(config.nodes for config in curve.values())
+    for key, config in curve.items():
+        nodes, exchange = config.nodes, config.distribution
+        controlled = {"none": [], "largest": [1, largest]}.get(config.measure.controls, [nodes])
+        if nodes not in controlled or exchange.timeline or not exchange.allreduce:
+            continue
+        yield key, ArmSpec(WITHOUT_ALLREDUCE, [_NO_EXCHANGE], "control")
+        if config.batch_per_rank not in alone:
+            alone.add(config.batch_per_rank)
+            strong = "batch_per_rank" in config.derived
+            share = [f"global_batch={(config.global_batch or 0) // nodes}"] if strong else []
+            yield key, ArmSpec(f"alone-as-1-of-{nodes}", [_NO_EXCHANGE, "nodes=1", *share], "control")
 
 
 def _point(experiment: Experiment, launcher: Launcher, arm: ArmSpec, overrides: list[str]) -> PlannedPoint:

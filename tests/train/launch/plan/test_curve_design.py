@@ -118,6 +118,39 @@ def test_horovod_joins_the_ranks_of_emulated_nodes_one_arm_at_a_time():
     assert not alone.config.launch.join_in_turn  # one rank
 
 
+CONTROLLED = ["without-allreduce 1x1", "base 2x1", "point 4x1", "without-allreduce 4x1"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (  # four nodes cannot share two images
+            "strong_scaling nodes=4 global_batch=2,8",
+            [
+                ["base 1x2", "without-allreduce 1x1", "point 2x1", "without-allreduce 2x1"],
+                ["base 1x8", "without-allreduce 1x2", "point 2x4", "point 4x2", "without-allreduce 4x2"],
+            ],
+        ),
+        ("weak_scaling nodes=2,4", [CONTROLLED]),  # one node is no point
+        ("weak_scaling nodes=2,4 system.cpu_quota_per_node=0.2,0.4", [CONTROLLED] * 2),
+        (
+            "weak_scaling nodes=2 measure.controls=none,all",
+            [["base 1x1", "point 2x1"], ["base 1x1", "point 2x1", "without-allreduce 2x1"]],
+        ),
+        (
+            "batch_sweep nodes=4 batch_per_rank=1,2",
+            [[f"{arm}x{batch}" for batch in (1, 2) for arm in
+              ("base 4" if batch == 1 else "point 4", "without-allreduce 4", "without-allreduce 1")]],
+        ),
+        ("ranks_threads nodes=4", []),  # one division of a core: a point and its controls
+    ],
+)  # fmt: skip
+def test_each_curve_of_emulated_nodes_has_the_controls_of_its_largest_point_and_of_its_batches(overrides, expected):
+    plan = emulated(*f"experiment={overrides}".split())
+    assert [arms(curve) for curve in plan.curves] == expected
+    assert plan.points == () or not expected
+
+
 @pytest.mark.parametrize("override", ["distribution.fusion_threshold_bytes=1000000", "distribution.autotune=true"])
 def test_emulated_nodes_whose_horovod_cannot_join_again_are_measured_in_launches(override):
     plan = emulated(*WEAK, override)

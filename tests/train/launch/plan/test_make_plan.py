@@ -47,6 +47,11 @@ def test_points_are_chosen_by_their_names(monkeypatch):
             "allreduce_bench nodes=6 distribution.controller=gloo distribution.cycle_time_ms=1",
             [f"controllergloo-cycle_time_ms1-nodes{n}" for n in (2, 4, 6)],
         ),
+        # not the share of the machine that a node would have
+        (
+            "weak_scaling model=tiny nodes=1 system.cores_per_node=1,2",
+            ["nodes1-cores_per_node1", "nodes1-cores_per_node2"],
+        ),
         # in a text that changes nothing that is measured
         *(
             (f"weak_scaling model=tiny nodes=1 {key}=first,quiet", ["nodes1"])
@@ -274,10 +279,12 @@ def test_in_strong_scaling_a_control_is_compared_with_a_node_alone_that_has_its_
     assert strong_points("measure.controls=none") == [on_1[0], on_2[0], on_4[0]]
 
 
-@pytest.mark.parametrize(("cores", "each"), [(6, 3), (2, 1)])
-def test_nodes_divide_the_machine_by_the_largest_point_that_is_possible(cores, each):
-    plan = make_plan("experiment=strong_scaling", "model=tiny", "nodes=3", cores=cores, no_quotas=None)
-    assert [point.config.nodes for point in plan.points] == [1, 2]
+@pytest.mark.parametrize(
+    ("cores", "each", "nodes", "possible"), [(6, 3, "3", [1, 2]), (2, 1, "3", [1, 2]), (2, 1, "2,3", [2])]
+)
+def test_nodes_divide_the_machine_by_the_largest_point_that_is_possible(cores, each, nodes, possible):
+    plan = make_plan("experiment=strong_scaling", "model=tiny", f"nodes={nodes}", cores=cores, no_quotas=None)
+    assert [point.config.nodes for point in plan.points] == possible
     assert {p.config.system.cores_per_node for p in plan.points} == {each}
     assert {p.config.launcher.name for p in plan.points} == {"local"}
     [output] = plan.left_out
