@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -195,12 +196,18 @@ def _arm(nodes: int, batch_per_rank: int, role: Role | None) -> ArmKey:
     return ArmKey(nodes, batch_per_rank, role if role in ("control", "in-memory") else "point")
 
 
+def _role(arm: Mapping[str, Any]) -> Role:
+    """Return the role of an arm in rounds. One rank exchanges nothing: its control is its arm in memory."""
+    role: Role = "in-memory" if arm["ranks"] == 1 and arm["role"] == "control" else arm["role"]
+    return role
+
+
 def launch_of_rounds(run: RunRecord) -> LaunchWindows:
     """Return the rounds of a launch that measured all arms but controls.
 
     A round without a control has that of the nearest round of its launch that counts.
     """
-    arms = [_arm(arm["nodes"], arm["batch_per_rank"], arm["role"]) for arm in run.config["rounds"]]
+    arms = [_arm(arm["nodes"], arm["batch_per_rank"], _role(arm)) for arm in run.config["rounds"]]
     windows = windows_by_turn(rank.windows for rank in run.ranks)
     exchanges = windows_by_turn(rank.exchanges for rank in run.ranks)
     whole, exchanging = complete_rounds(run), {number for number, _ in exchanges}

@@ -137,7 +137,8 @@ def _arms(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
     Raises ValueError without any. Each arm also has the disturbance of all rounds, also of those that do not count.
 
     On emulated nodes a point of one rank is a control too: it exchanges nothing. If images are read, arms with a batch
-    in memory are left out: they only serve to split a step.
+    in memory are left out: they only serve to split a step. But controls show whether emulated nodes disturb each
+    other: these have their rate a rank alone, as they are no bound of points that read.
     """
     arms, selection = rounds.arms(run.config), run_selection(run)
     complete = rounds.complete_rounds(run).items()
@@ -148,20 +149,27 @@ def _arms(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
     reading = any(arm["reads"] for arm in run.config["rounds"])
     for index, arm in enumerate(arms):
         stated = run.config["rounds"][index]
-        if stated["name"] in run.arms_left_out or (reading and not stated["reads"]):
+        in_memory = reading and not stated["reads"]
+        if stated["name"] in run.arms_left_out or (in_memory and not (run.emulated and arm.role == "control")):
+            continue
+        measured = [(number, rates[index]) for number, rates in whole.items() if index in rates]
+        if in_memory:
+            name = "images_per_s_per_rank"
+            by_rank = [RunValue(name, metrics.per_rank(rate, arm.ranks), round=number) for number, rate in measured]
+            yield _point(_alone(run, index), path, by_rank)
             continue
         disturbances = selection.disturbances.items()
         values = [RunValue("disturbance_fraction", d, round=number) for number, d in disturbances if d is not None]
         values += [RunValue("disturbance_bound_fraction", selection.bound)] if math.isfinite(selection.bound) else []
-        for number, rates in ((number, rates) for number, rates in whole.items() if index in rates):
-            values += _rates(rates[index], arm.ranks, number)
+        for number, rate in measured:
+            values += _rates(rate, arm.ranks, number)
             values += [RunValue(name, value, round=number) for name, value in joules.get((number, index), {}).items()]
         values += starmap(RunValue, hardware.throughput_bounds(run, index).items())
         point = _alone(run, index)
         if index == _full_size_arm(run):
             values += _job(point, metrics.rate(1.0, statistics.fmean(1.0 / rates[index] for rates in whole.values())))
         yield _point(point, path, values)
-        if run.emulated and arm.ranks == 1 and point.config["distribution"]["allreduce"]:
+        if run.emulated and arm.ranks == 1 and stated["allreduce"] and not reading:
             config = point.config | {"distribution": point.config["distribution"] | {"allreduce": False}}
             control = replace(point, config=config, arm=WITHOUT_ALLREDUCE, role="control")
             yield _point(control, path, values)

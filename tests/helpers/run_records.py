@@ -146,9 +146,12 @@ class Arm:
     allreduce: bool = True
     batch_per_rank: int = 8
     role: str = ""  # "": a control without allreduce, else a point
+    reads: bool = False
 
 
 WEAK = (Arm(1), Arm(2), Arm(2, allreduce=False))
+# Emulated nodes that read images: of one rank alone the control is the arm with the batch in memory.
+READING = (Arm(1, reads=True), Arm(1, False), Arm(2, reads=True), Arm(2, role="in-memory"), Arm(2, False))
 
 # The configuration of emulated nodes, each with a fifth of a core.
 QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpu_quota_per_node": 0.2, "link_mbit_per_s": None}}
@@ -207,7 +210,6 @@ def _arm_values(arm: Arm, model: str) -> dict[str, object]:
         "swept": {"model": model, "nodes": arm.nodes},
         "rank_group": 0,
         "link_mbit_per_s": None,
-        "reads": False,
     }
     return {"name": f"nodes{arm.nodes}-{control or ''}", **asdict(arm), **settings}
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from analysis.table import controls
-from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, Arm, make_rounds, save
+from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, READING, Arm, make_rounds, save
 
 STRONG = {"experiment": "strong_scaling", "derived": ["batch_per_rank"], **QUOTA}
 
@@ -88,6 +88,13 @@ def test_in_rounds_nodes_are_compared_within_a_round(results):
     measured = images_per_s(results)
     assert measured["control_off"].to_dict() == pytest.approx({1: 0.0, 2: -0.05, 4: -0.2})
     assert controls.invalid(measured).to_dict() == {1: False, 2: False, 4: True}
+
+
+def test_nodes_that_read_images_are_compared_with_their_batch_in_memory_and_show_no_bound(results):
+    save(make_rounds([(0.7, 0.5, 0.75, 0.6, 0.625)], READING, **QUOTA), results.folder)
+    measured = images_per_s(results)
+    assert measured["control_off"].to_dict() == pytest.approx({1: 0.0, 2: 0.5 / 0.625 - 1})
+    assert results.table().query("quantity == 'images_per_s'")["kind"].eq("measured").all()
 
 
 def test_in_strong_scaling_the_control_of_fewer_nodes_has_a_smaller_batch_than_they(results):
