@@ -1,5 +1,6 @@
 """The points of an experiment and their runs: which launches are made, in which order, and how long they will take."""
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -185,10 +186,12 @@ def other_code(runs: Sequence[Run]) -> list[str]:
 
 def _counting(home: Path) -> list[Path]:
     """Return the launches of a point that count: the newest complete one of each repeat, and failed ones' rounds."""
-    complete = [folders[0] for folders in files.completed(home).values()]
-    rest = [folder for folders in files.runs(home).values() for folder in folders if not files.outcome(folder)]
-    return complete + [
-        folder for folder in rest if any(p.windows or p.epochs for p in parts.read_parts(folder).values())
+    newest = [folders[0] for folders in files.completed(home).values()]
+    return [
+        folder
+        for folder in itertools.chain(*files.runs(home).values())
+        if folder in newest
+        or (not files.outcome(folder) and any(p.windows or p.epochs for p in parts.read_parts(folder).values()))
     ]
 
 
