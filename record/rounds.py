@@ -124,11 +124,11 @@ def arm_rates(runs: Iterable[RunRecord]) -> list[dict[Turn, float]]:
 def over_base(runs: Sequence[RunRecord]) -> dict[str, tuple[dict[Turn, float], dict[Turn, float]]]:
     """Return the rates of each arm of one curve and those of its base, by the name of the arm.
 
-    Without the base itself, and without arms that the last launch left out.
+    Without the base itself, and without arms that every launch left out.
     """
     rates, base = arm_rates(runs), base_of(arms(runs[-1].config))
     named = enumerate(arm["name"] for arm in runs[-1].config["rounds"])
-    left_out = runs[-1].arms_left_out
+    left_out = set.intersection(*({*run.arms_left_out} for run in runs))
     return {name: (rates[index], rates[base]) for index, name in named if index != base and name not in left_out}
 
 

@@ -94,6 +94,7 @@ def test_a_round_is_whole_with_all_arms_but_controls():
     assert [*rounds.complete_rounds(run)] == [0, 1, 2]
     assert rounds.speedups([run]).keys() == {run.config["rounds"][2]["name"]}
     assert rounds.point_speedups([run]) == {}
+    assert len(rounds.point_speedups([make_rounds([(1.0, 1.25, 1.0)] * 3), run])) == 1  # the first launch measured it
 
 
 @pytest.mark.parametrize(

@@ -209,8 +209,10 @@ class Queue:
             settings, more = curve.point.config.measure, Run(curve.point, curve.planned)
             if len(curve.launches) < settings.repeats:
                 continue
-            speedups = rounds.point_speedups(curve.launches)
-            precise = launch_results.is_precise(speedups, settings.precision_fraction, launch_results.STOP_LEVEL)
+            speedups = rounds.point_speedups(curve.launches)  # none if launches left out all points for lack of time
+            precise = speedups and launch_results.is_precise(
+                speedups, settings.precision_fraction, launch_results.STOP_LEVEL
+            )
             if not precise and self._budget and self._budget.is_enough_for(*runs, more):
                 runs.append(more)
                 curve.planned += 1

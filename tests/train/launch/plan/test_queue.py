@@ -165,7 +165,7 @@ def test_earlier_launches_by_another_code_are_named_before_more_are_made(runs, s
     made(runs[0], before, status="failed")
     made(runs[1], dict([*here.items()][1:]), program=program)  # a file was added since
     assert Queue(runs, force=False).remarks()[0] == (
-        f"warning: tiny-rounds r1, tiny-rounds r0 ran with other code; changed since: {solver}, train/loop/step.py. "
+        f"warning: tiny-rounds r0, tiny-rounds r1 ran with other code; changed since: {solver}, train/loop/step.py. "
         "All count together; RESULTS=folder keeps the two apart"
     )
     assert not any("other code" in line for line in Queue(runs, force=True).remarks())
@@ -222,6 +222,21 @@ def test_the_last_launch_is_followed_by_another_of_a_curve(runs, set_left_s, spe
     assert begun == expected
     assert queue.failed == [f"tiny-rounds r{number}" for number in begun if number == fails]
     assert [run.repeat for run in Queue(runs, force=False).runs] == again
+
+
+def test_a_curve_whose_points_were_all_left_out_is_launched_again_while_there_is_time(runs, set_left_s):
+    set_left_s(100.0)
+    for run in runs:
+        add(
+            run.point,
+            run.repeat,
+            ALIKE,
+            arms_left_out={run.point.config.launch.rounds[1].name: "its batch is too large"},
+        )
+    assert [run.repeat for run in Queue(runs, force=False).runs] == [3]
+    set_left_s(0.0)
+    assert (queue := Queue(runs, force=False)).runs == []
+    assert queue.shortfalls() == []  # its result names what was left out
 
 
 def test_a_launch_gets_what_an_earlier_one_of_its_curve_measured(runs, set_left_s):
