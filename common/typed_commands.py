@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 _NOTHING: Mapping[str, str] = {}
+_KEYS = {"NODES": "nodes", "REPEATS": "measure.repeats", "MODELS": "model"}  # in ARGS they win over the variable
 
 
 def changed(
@@ -17,8 +18,10 @@ def changed(
     words = [word for word in command if word.partition("=")[0] not in names]
     words += [f"{name}={value}" for name, value in variables.items() if value]
     settings = [f"{key}={value}" for key, value in keys.items()]
-    if words[:1] != ["make"] or not keys:
+    if words[:1] != ["make"]:
         return [*words, *settings]
+    replaced = {*keys, *(_KEYS.get(name) for name in variables)}
     typed = shlex.split(next((word.removeprefix("ARGS=") for word in words if word.startswith("ARGS=")), ""))
-    others = [key for key in typed if key.partition("=")[0] not in keys]
-    return [*(word for word in words if not word.startswith("ARGS=")), f"ARGS={shlex.join([*others, *settings])}"]
+    settings = [*(key for key in typed if key.partition("=")[0] not in replaced), *settings]
+    words = [word for word in words if not word.startswith("ARGS=")]
+    return [*words, f"ARGS={shlex.join(settings)}"] if settings else words

@@ -36,7 +36,7 @@ def advice(measured, experiment="weak_scaling", typed=(), to=64):
 
 def test_the_command_measures_the_point_as_the_others_were_measured():
     measured = curve(logarithmic, ranks_per_node=4.0, batch=[32.0] * 5)
-    expected = "make weak-scaling MODELS=resnet50 MEASURE=report 'ARGS=ranks_per_node=4 batch_per_rank=32' NODES=8"
+    expected = "make weak-scaling MODELS=resnet50 MEASURE=report NODES=8 'ARGS=ranks_per_node=4 batch_per_rank=32'"
     assert advice(measured).endswith(expected)
     unnamed = replace(curve(logarithmic), model="", measure="quick")
     assert advice(unnamed, "strong_scaling").endswith("make strong-scaling NODES=32")
