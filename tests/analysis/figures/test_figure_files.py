@@ -61,20 +61,13 @@ def test_without_a_row_there_are_no_data(tmp_path):
 
 def test_as_many_processes_draw_as_there_are_cores_left(monkeypatch, tmp_path):
     """A batch system or a container may leave 4 of 128 cores."""
-    sizes = []
-
-    class Pool(ThreadPoolExecutor):
-        def __init__(self, workers=None, **_):
-            sizes.append(workers or os.cpu_count())
-            super().__init__(1)
-
+    sizes, drawn = [], []
     monkeypatch.setattr(os, "cpu_count", lambda: 128)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {4, 5, 6, 7})
-    monkeypatch.setattr(figure_files, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(
+        figure_files, "ProcessPoolExecutor", lambda size=None, **_: sizes.append(size) or ThreadPoolExecutor(1)
+    )
     published = table(row("images_per_s", 100.0, 1))
     entries = [FigureEntry(id, lambda _: Figure(figsize=(3, 0.5)), published={}) for id in ("a", "b")]
-    drawn = []
     figure_files.draw(entries, make_study(published.iloc[:0], published), tmp_path, drawn.append)
-    assert drawn == ["a", "b"]
-    assert (tmp_path / "b.pdf").exists()
-    assert sizes == [4]
+    assert (sizes, drawn, (tmp_path / "b.pdf").exists()) == ([4], ["a", "b"], True)
