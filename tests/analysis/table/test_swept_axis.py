@@ -51,9 +51,8 @@ def test_values_derived_from_the_axis_do_not_separate_series():
 def test_other_swept_keys_are_reported_in_words():
     (row,) = identify([facts({"model": "vgg16", "dataset": "synthetic", "batch_per_rank": 4, "nodes": 2, "seed": 1})])
     assert row["swept"] == "synthetic, batch 4"
-    assert phrase("optimizer.momentum", 0.9) == "momentum 0.9"
-    assert phrase("system.link_mbit_per_s", None) == "link mbit per s none"
-    assert phrase("optimizer.nesterov", True) == "nesterov True"
+    values = {"optimizer.momentum": 0.9, "system.link_mbit_per_s": None, "optimizer.nesterov": True}
+    assert [phrase(*item) for item in values.items()] == ["momentum 0.9", "link mbit per s none", "nesterov True"]
 
 
 def arm(name, **distribution):

@@ -83,9 +83,8 @@ def test_what_is_exchanged_while_rank_0_computes_overlaps():
     wire = ("a", "wire", 0.27, 0.45), ("b", "wire", 0.56, 0.8)
     times, overlapped = part_times([0.5, 0.5], *first, *second, *wire)
     parts = {name: (times[name], overlapped[name]) for name in ("negotiation", "wire", "copy")}
-    assert parts["negotiation"] == pytest.approx((0.2, 0.15))
-    assert parts["wire"] == pytest.approx((0.42, 0.18))
-    assert parts["copy"] == pytest.approx((0.03, 0.02))
+    expected = {"negotiation": (0.2, 0.15), "wire": (0.42, 0.18), "copy": (0.03, 0.02)}
+    assert parts == {name: pytest.approx(pair) for name, pair in expected.items()}
     assert [times[name] for name in ("cycle", "unmarked", "after")] == pytest.approx([0, 0, 0.2])
 
 
