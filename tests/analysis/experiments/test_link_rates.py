@@ -18,8 +18,7 @@ def test_exposed_communication_is_what_a_step_takes_longer_than_the_control(resu
     assert points["exposed_s"].tolist() == pytest.approx([0.6, 0.2, 0.1])
     assert points["share"].tolist() == pytest.approx([1 / 3, 0.6, 0.75])
     assert points["min_s"].tolist() == pytest.approx([0.48, 0.048, 0])
-    assert points["series"].nunique() == 1
-    assert not points["invalid"].any()
+    assert (points["series"].nunique(), points["invalid"].any()) == (1, False)
 
 
 def test_in_rounds_a_link_is_compared_with_the_control_of_its_round(results):

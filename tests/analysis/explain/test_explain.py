@@ -169,8 +169,7 @@ def test_batches_that_vary_are_multiplied_run_by_run_and_repeats_are_runs_of_one
     assert result.fixed_s.value == pytest.approx(2)
     table = pd.concat([curve([1, 2, 4], [100, 50, 20], [14.0 + o, 9.0 + o, 6.0 + o], batch=10) for o in (0, 2)])
     result = explain.explain(table)
-    assert result.points["runs"].tolist() == [2, 2, 2]
-    assert result.points["wall_s"].tolist() == [15, 10, 7]
+    assert result.points[["runs", "wall_s"]].to_numpy().tolist() == [[2, 15], [2, 10], [2, 7]]
     assert result.fixed_s.n == 6
     assert result.fixed_s.contains(5)
 

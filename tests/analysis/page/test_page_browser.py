@@ -68,8 +68,7 @@ def test_a_bad_page_fails(browser, tmp_path):
 @pytest.mark.parametrize("width", [360, 800, 1280, 1440])
 def test_it_opens_without_complaint_request_or_sideways_scrolling(browser, page, width):
     browser.open(page, width)
-    assert browser.requests() == []
-    assert browser.console_messages() == []
+    assert browser.requests() == browser.console_messages() == []
     assert browser.value("document.documentElement.scrollWidth") <= width
     loaded = browser.value("[...document.images].map(image => image.complete && image.naturalWidth > 0)")
     assert loaded == [True] * len(_FIGURES)

@@ -42,9 +42,8 @@ def test_wall_time_and_cost_of_a_job_worked_by_hand():
     result = answer(fixed_s=fixed_s, images=360_000, price=4, ranks=(2, 4, 8), ranks_per_node=4.0)
     target = result.targets[0]
     rate, wall = target.images_per_s, target.wall_s
-    assert wall.value == pytest.approx(122.5)
-    assert wall.low == pytest.approx(8 + 360_000 / rate.high, rel=1e-4)
-    assert wall.high == pytest.approx(12 + 360_000 / rate.low, rel=1e-4)
+    ends = 8 + 360_000 / rate.high, 12 + 360_000 / rate.low
+    assert (wall.value, wall.low, wall.high) == pytest.approx((122.5, *ends), rel=1e-4)
     assert target.cost.value == pytest.approx(122.5 * 32 / 3600)
     assert "cost" in predicted_targets.table([result])
 

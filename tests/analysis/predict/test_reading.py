@@ -67,9 +67,7 @@ def test_one_curve_a_model_and_batch_unless_the_global_batch_is_kept(tmp_path):
     assert names == [("a", "batch 4", False), ("a", "batch 8", False), ("b", "", True)]
     a, b = joined(curves)
     assert a.strong
-    assert a.ranks.tolist() == [1, 1, 2, 2]
-    assert a.batch.tolist() == [4, 8, 4, 8]
-    assert b.batch.tolist() == [8, 4, 2]
+    assert (a.ranks.tolist(), a.batch.tolist(), b.batch.tolist()) == ([1, 1, 2, 2], [4, 8, 4, 8], [8, 4, 2])
 
 
 @pytest.mark.parametrize(
