@@ -26,6 +26,7 @@ def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, command, jso
     (target,) = json_output("predict", "--file", csv(), "--to", "32")
     assert target["may_saturate"] is True
     assert target["images_per_s"]["low"] < 745
+    assert "say so: EXCHANGE=allreduce" in one_line(command("predict", "--file", csv(), "--to", "32").out)
     server = command("predict", "--file", csv(), "--to", "32", "--exchange", "server")
     assert "updated by a parameter server" in one_line(server.out)
 
