@@ -145,13 +145,6 @@ def test_a_failed_run_keeps_what_was_measured_and_has_no_summary():
     assert (without.ranks, without.environment, without.status, without.attachments) == ([], None, "failed", {"a": "b"})
 
 
-def test_the_cause_is_distinguished_from_its_consequences():
-    lost = part(0, 4.0, failure=Failure("lost a peer", rank=0, consequence=True))
-    spoilt = part(1, 4.0, failure=Failure("the loss is not finite", rank=1, step=7))
-    assert assemble([lost, spoilt], IDENTITY, JOB_END).failure == spoilt.failure
-    assert assemble([lost, part(1, 4.0)], IDENTITY, JOB_END).failure == lost.failure
-
-
 def test_a_part_that_is_read_while_it_grows_is_that_of_the_whole_file(tmp_path):
     path = protocol.part_path(tmp_path, 1, "n1", 7)
     part, reader = PartWriter(path, rank=1, losses=[1.0]), parts.PartReader(path)

@@ -1,4 +1,3 @@
-import pytest
 
 from record import record_summary
 from record.schema import AllreduceTimes, Rank, Usage
@@ -57,11 +56,3 @@ def test_samples_of_the_same_seconds_are_kept_on_all_ranks():
         record_summary.cpu_fractions(first, 2) == record_summary.cpu_fractions(second, 2) == [1.0] * 9
     )  # as with all samples
     assert all(len(column) == 10 for column in vars(first).values())
-
-
-@pytest.mark.parametrize("most", [19_999, 10_000, 777, 20])
-def test_there_are_at_most_as_many_samples_as_allowed_and_at_least_half(most):
-    at_s = [0.3 + second for second in range(10_000)]
-    used = _rank(at_s, at_s, [1] * 10_000).usage
-    thinned = record_summary.thinned_usage([used, None, used], most)
-    assert most / 2 <= sum(len(usage.at_s) for usage in thinned if usage) <= most

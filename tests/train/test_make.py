@@ -57,10 +57,8 @@ def test_the_command_of_a_user_is_one_value_whatever_it_contains():
     [
         ("program.until='^step 9'", "^step 9"),
         ("program.until=\"'^step 9'\"", "^step 9"),
-        ("program.decimal=,", ","),
         ("program.rate='speed: {rate} (all)'", "speed: {rate} (all)"),
         ("program.rate=null", None),
-        ("program.skip=3", 3),
     ],
 )
 def test_a_text_of_a_program_in_args_needs_the_quotes_of_a_shell_alone(typed, value):

@@ -66,7 +66,6 @@ OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batc
         ("SamplesPerSec=9, RunningAvgSamplesPerSec=8.5, CurrSamplesPerSec=9.5\n", {}, 8.5, "samples/s"),
         ("rate 1,234.5\nrate 1,234.5\n", {"rate": r"rate (\S+)", "pick": "last"}, 1234.5, ""),
         ("5 it/s\r3.1 s/it\r", {"rate": "^{rate}", "pick": "last"}, 64 / 3.1, "images/s"),  # tqdm
-        ("0.25 s/image", {"time": "^{time}"}, 4, "image/s"),
         ("2 days/ns", {"rate": "^{rate}"}, 0.5, "ns/day"),
         ("800 MiB/s\n1.5 GiB/s", {"rate": "^{rate}", "unit": "MiB/s", "pick": "last"}, 1536, "MiB/s"),
         ("speed: 1234,5", {"rate": "speed: {rate}", "unit": "cells/s"}, 1234.5, "cells/s"),
@@ -104,7 +103,6 @@ def test_the_rate_is_found(text, settings, rate, unit):
             {"rate": "^{rate}"},
             "'GPU' is on the line: the number may be the rate of one rank or the total",
         ),
-        ("rank 0: 51 img/s", {"rate": "{rate} img"}, "'rank 0' is on the line"),
         ("51 img/s\n51 img/s", {"rate": "{rate} img"}, "2 rates were printed:"),  # of two ranks, or the same twice
         ("5 tok/s\n6 Ktok/s", {"rate": "{rate}"}, "rates in different units were printed, Ktok/s and tok/s"),
         ("it 5 x\n", {"rate": "it {rate} x", "pick": "sum"}, "adds a rate of each of 2 ranks, and 1 rate was printed"),
@@ -149,18 +147,12 @@ PROGRAMS = [
      {"rate": "speed={rate}"}, {}, 60.9),
     ("Loop time of 0.0145541 on 1 procs for 50 steps with 256 atoms\n",
      {"time": "Loop time of {time}"}, {"unit": "s"}, 0.0145541),
-    (GROMACS, {}, {}, 3.118),
     ('#"Step"\t"Speed (ns/day)"\n1000\t12.345\n', {"rate": r"^\d+\t{rate}"}, {}, 12.345),
     (" Mop/s/process   =             61.72\n", {"rate": "Mop/s/process += +{rate}"}, {"each_rank": True}, 123.44),
     ("  write: IOPS=83.9k, BW=328MiB/s (344MB/s)(20.0MiB/61msec); 0 zone resets\n", {"rate": "BW={rate}"}, {}, 328),
-    ("  write: IOPS=83.9k, BW=328MiB/s (344MB/s)(20.0MiB/61msec); 0 zone resets\n", {"rate": "IOPS={rate}"}, {}, 83900),
     ("stress-ng: metrc: [9] cpu                 200      0.44      0.13      0.01       458.01        1495.60\n",
      {"rate": r"\] cpu( +\S+){4} +{rate}"}, {}, 458.01),
-    ("[LightGBM] [Info] 0.048719 seconds elapsed, finished iteration 5\n", {"time": "{time} seconds"}, {}, 0.048719),
     ("Run Time (s): real 0.123 user 0.456 sys 0.01\n", {"time": "real {time}"}, {"unit": "s"}, 0.123),  # DuckDB
-    ("# Size   Bandwidth (MB/s)\n1048576          1234.56\n", {"rate": "^1048576 +{rate}"}, {}, 1234.56),  # mpi4py
-    (" iteration       10/     100 | elapsed time per iteration (ms): 500.1 | learning rate: 1.5E-04 |\n",
-     {"time": r"per iteration \(ms\): {time}"}, {}, 0.5001),
     (" throughput per GPU (TFLOP/s/GPU): 30.1 | learning rate: 1.5E-04 |\n",
      {"rate": r"GPU\): {rate}"}, {"each_rank": True}, 60.2),
     ("completed step: 5, seconds: 1.234, TFLOP/s/device: 90.1, Tokens/s/device: 1234.567, loss: 10.1\n",

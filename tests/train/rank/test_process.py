@@ -107,13 +107,10 @@ TUNE = {
     ),
     **OF_HOST,
 }  # fmt: skip
-BATCH_JOB = {
-    "SLURM_JOB_ID": "7",
-    "SLURM_CPU_BIND_TYPE": "mask_cpu:",
-    "SLURM_JOB_CPUS_PER_NODE": "4(x2)",
-    "SLURM_CLUSTER_NAME": "c",
-    **dict.fromkeys(("PBS_JOBID", "PBS_O_HOME", "PBS_NP", "LSB_HOSTS", "LSB_MAX_NUM_PROCESSORS"), "5"),
-}
+BATCH_JOB = dict.fromkeys(
+    ("SLURM_JOB_ID", "SLURM_CPU_BIND_TYPE", "SLURM_JOB_CPUS_PER_NODE", "SLURM_CLUSTER_NAME", "PBS_JOBID", "PBS_O_HOME",
+     "PBS_NP", "LSB_HOSTS", "LSB_MAX_NUM_PROCESSORS"), "5",
+)  # fmt: skip
 # The name of Open MPI's job key does not show that it is secret; Slurm's plugins take options of any kind.
 HIDDEN = dict.fromkeys(
     (*SECRETS, "OMPI_MCA_orte_precondition_transports", "TF_CLI_CONFIG_FILE", "TF_VAR_region", "TF_LOG", "TF_DATA_DIR"),
