@@ -219,6 +219,7 @@ def test_rank_groups_need_one_machine_and_its_memory(device, hosts_apart, fits, 
 def test_a_sweep_over_link_rates_shares_a_launch_with_its_controls():
     sweep = ("experiment=network_sweep", "model=tiny", "system.link_mbit_per_s=100,null", "nodes=2")
     points = plan_points(*sweep, no_quotas=None)
+    assert {point.arm_keys for point in points} == {("distribution.allreduce", "system.link_mbit_per_s", "nodes")}
     [curve] = curve_design.design(points, cores=2).curves
     assert (curve.name, curve.config.launch.join_in_turn) == ("tiny-rounds", True)
     assert [
