@@ -1,4 +1,3 @@
-
 from record import record_summary
 from record.schema import AllreduceTimes, Rank, Usage
 from tests.helpers.bare_record import bare_record

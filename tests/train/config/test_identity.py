@@ -139,10 +139,8 @@ def test_a_rank_group_has_the_configuration_of_its_launch_with_what_differs():
 @pytest.mark.parametrize(
     "overrides",
     [
-        ["batch_per_rank=null", "global_batch=8", "system.cores_per_node=2"],
         ["experiment=allreduce_bench", "nodes=2"],
         ["dataset=fruit", "dataset.data_dir=/data", "container.name=podman"],
-        ["launcher.name=emulated", "launcher.separate_networks=true", "system.link_mbit_per_s=100"],
     ],
 )
 def test_a_configuration_is_rebuilt_from_its_values_as_json(overrides):

@@ -79,17 +79,6 @@ def test_the_crops_are_read_where_the_folder_has_the_whole_pictures_too(faces, o
     assert reader.parts.facts[0].count == 24
 
 
-def test_missing_and_damaged_crops_are_named(faces, open_dataset):
-    missing, truncated = (f"imdb_crop/0{n}/nm000000{n}_rm1_1980-1-1_199{n}.jpg" for n in (2, 3))
-    (faces / missing).unlink()
-    (faces / truncated).write_bytes((faces / truncated).read_bytes()[:-30])
-    (reader,) = open_dataset("imdb_wiki", faces, "dataset.validation_fraction=0")
-    assert reader.parts.training.samples == 22
-    assert reader.notes[-1].endswith(
-        f"2 of 24 training images damaged and left out: {missing} (No such file or directory), {truncated} (cut short)"
-    )
-
-
 def write_version_73(path: Path) -> None:
     with h5py.File(path, "w", userblock_size=512) as file:
         file["imdb/dob"] = np.zeros((3, 1))

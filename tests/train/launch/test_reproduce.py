@@ -51,18 +51,6 @@ def test_a_malformed_list_of_reproduced_figures_is_an_error_that_names_its_file(
         reproduce.parts()
 
 
-@pytest.mark.parametrize(
-    ("figures", "models", "text"),
-    [
-        ([5, 6], [], "figures 5 and 6"),
-        ([2, 4, 5], [], "figures 2, 4 and 5"),
-        ([2], [1, 2, 3], "figure 2, models 1 to 3"),
-    ],
-)
-def test_the_reproduced_parts_of_a_report_are_named(figures, models, text):
-    assert ReportPart("a", "", Reproduced("001", figures, models)).figures == text
-
-
 def test_a_plan_estimates_its_time_and_names_what_is_assumed(overrides):
     planned = plan(overrides)
     assert (planned.why_not, planned.plan.spanned, len(planned.runs), planned.to_do) == ("", 2, 4, 4)

@@ -8,7 +8,6 @@ from rich.console import Console
 from record import ledger, protocol
 from tests.helpers.run_records import make_record, save
 from train.launch.batch import Submission
-from train.launch.launchers.base import QueuedJob
 from train.launch.status import STATES, homes, state_counts, state_of, state_table, under_way
 from train.launch.supervise import presence
 
@@ -22,7 +21,6 @@ from train.launch.supervise import presence
         (True, False, "RUNNING", "running"),
         (True, False, None, "failed"),  # nothing runs that could still write its record
         (True, True, None, "failed"),  # the record is no complete one
-        (True, True, "PENDING", "queued"),
     ],
 )
 def test_the_state_of_a_run_follows_from_its_files_and_the_queue(tmp_path, begun, recorded, job, state):
@@ -32,15 +30,6 @@ def test_the_state_of_a_run_follows_from_its_files_and_the_queue(tmp_path, begun
     if recorded:
         (folder / "record.json").write_text("{}")
     assert state_of([folder] * begun, job) == state
-
-
-def test_runs_of_the_folder_and_of_jobs_in_the_queue_are_counted(tmp_path):
-    begun, waiting = (tmp_path / "weak_scaling" / name / "0a1b2c3d" for name in ("tiny-nodes1", "tiny-nodes2"))
-    for name in ("r0", "r1", "r1.2"):
-        (begun / name).mkdir(parents=True)
-    jobs = [Submission("7", 2, {str(waiting): [0, 1, 2]})]
-    queue = {"7": QueuedJob("PENDING")}
-    assert state_counts(tmp_path, jobs, queue) == {begun: {"failed": 2}, waiting: {"queued": 3}}
 
 
 def test_only_planned_runs_count_that_their_job_has_not_skipped(tmp_path):

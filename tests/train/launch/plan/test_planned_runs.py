@@ -76,7 +76,6 @@ def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
     ("arms", "keys"),
     [
         ([], ()),
-        (["nodes=1", "nodes=2"], ("nodes",)),
         (["nodes=2 tracking.notes=a=b", "nodes=2"], ("tracking.notes",)),  # all have two nodes
         (
             ["nodes=1 distribution=none", "nodes=1", "nodes=2 distribution.allreduce=false", "nodes=2"],
@@ -107,7 +106,6 @@ def roles_with_bases(*arms: tuple) -> list[str | None]:
     ("arms", "roles"),
     [
         ([(2, {}), (2, CONTROL), (1, ALONE)], ["point", "base", "point"]),  # each among arms on as many ranks
-        ([(1, CONTROL), (1, ALONE)], ["point", "base"]),
         ([(2, {}, "base"), (2, CONTROL)], ["base", "point"]),
         ([(2, {}), (2, CONTROL, "control")], ["point", "control"]),
         ([(1, LINKED | {LINK: 100.0}), (2, LINKED | {LINK: 300.0})], ["point", "base"]),  # on any ranks over any links

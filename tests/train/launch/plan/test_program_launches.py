@@ -43,15 +43,6 @@ def add_printed(runs, rates, job_s=1.0, program=None):
         write_file(folder / RECORD_NAME, dumps(record))
 
 
-def test_a_program_is_launched_until_its_speedups_are_precise(program):
-    assert program_launches.next_launches(program) == []  # the planned ones come first
-    assert program_launches.shortfall(program) is None
-    add_printed(program, {2: [10.0] * 6, 4: [18.0] * 6})
-    assert program_launches.next_launches(program) == program_launches.next_launches([]) == []
-    assert program_launches.shortfall(program) is None
-    assert program_launches.result(program) == "nodes4 1.8x (1.8 to 1.8)"
-
-
 def test_a_failed_launch_does_not_shift_the_pairs_of_a_program(program):
     """The machine is slower at each repeat; the first launch on four nodes failed."""
     rates = {2: [20.0, 10.0, 5.0, 4.0, 2.5, 1.0], 4: [36.0, 18.0, 9.0, 7.2, 4.5, 1.8]}
