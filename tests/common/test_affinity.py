@@ -1,14 +1,10 @@
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from common import affinity
 from common.affinity import Hierarchy
-from tests.helpers import ROOT
-from tests.helpers.needs import needs
 from train.tools import doctor
 
 
@@ -154,36 +150,3 @@ def test_throttling_since_a_moment_is_a_note(group):
     (folder / "pod/box/cpu.stat").write_text(SECOND.replace(" 20", " 23").replace("1500000", "1750000"))
     assert "quota of 1.5 cores stopped processes 3 times, for 0.2 s" in affinity.throttling_note(before)
     assert "a CPU quota of 1.5: " in doctor.check_cores(1).result
-
-
-# In a group with a quota of a fifth of a core, which a loop uses up also on a busy machine.
-IN_A_GROUP = """
-import os, sys, time
-from common import affinity
-open(os.path.join(sys.argv[1], "cgroup.procs"), "w").write(str(os.getpid()))
-before, end = affinity.throttling(), time.process_time() + 0.1
-while time.process_time() < end:
-    pass
-print(len(affinity.usable_cores()), affinity.throttling_note(before))
-"""
-
-
-@pytest.mark.slow
-@needs(root=True)
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-def test_a_quota_of_the_kernel_is_seen_and_its_throttling():
-    from train.launch import cgroups
-
-    means = cgroups.quota_method()
-    if isinstance(means, str):
-        pytest.skip(means)
-    group = means.parent / f"kit{os.getpid()}-quota-of-a-test"
-    group.mkdir()
-    try:
-        for name, text in {1: {"cpu.cfs_quota_us": "20000"}, 2: {"cpu.max": "20000 100000"}}[means.version].items():
-            (group / name).write_text(text)
-        command = [sys.executable, "-c", IN_A_GROUP, str(group)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    finally:
-        group.rmdir()
-    assert done.stdout.startswith("1 the CPU quota of 0.2 cores stopped processes")

@@ -15,7 +15,7 @@ from train.launch.launchers.base import Machine
 from train.launch.plan.make_plan import Options
 from train.launch.reproduce import Estimate, Planned, ReportPart
 
-WEAK = ReportPart("weak_scaling", "Weak scaling", Reproduced("001", [5, 6]))
+WEAK = ReportPart("weak_scaling", "Weak scaling", Reproduced("001", [2, 4, 5]))
 NO_DATA = Planned(ReportPart("imdb_wiki", "Age", Reproduced("001")), why_not="no data [here]")
 
 
@@ -77,7 +77,7 @@ def test_what_cannot_run_here_has_its_reason(overrides, monkeypatch):
 def test_the_list_names_what_runs_and_what_cannot_on_a_terminal_of_80_characters(parts, overrides, capsys):
     reproduce.show_experiments([plan(overrides), NO_DATA], Console(soft_wrap=True, width=140))
     _, row, *lines = capsys.readouterr().out.splitlines()
-    assert " ".join(row.split()) == "weak_scaling 2 4 4 about 3 min figures 5 and 6"
+    assert " ".join(row.split()) == "weak_scaling 2 4 4 about 3 min figures 2, 4 and 5"
     assert lines == ["in all 3 min at most", "cannot run here: imdb_wiki: no data [here]"]
     long = Estimate(100 * 3600.0, 300.0)  # "100 h 00 min, assumed"
     planned = [Planned(part, to_do=100, estimate=long) for by_report in parts.values() for part in by_report]

@@ -35,15 +35,9 @@ def folder(tmp_path):
 
 def together(work, size):
     """Call `work(rank)` on so many ranks at once; return the result or the error of each."""
-
-    def call(rank):
-        try:
-            return work(rank)
-        except Exception as error:
-            return error
-
     with ThreadPoolExecutor(size) as pool:
-        return list(pool.map(call, range(size)))
+        calls = [pool.submit(work, rank) for rank in range(size)]
+    return [call.exception() or call.result() for call in calls]
 
 
 def on_machine(folder):
