@@ -17,7 +17,6 @@ from train.launch import cgroups
     [
         (2, 8, 0.2),  # 0.8 x 2 / 8
         (2, 3, 0.4),  # two nodes on one of the cores
-        (2, 2, 0.8),
         (4, 2, 1.6),
         (8, 3, 1.6),  # two whole cores each
         (1, 64, 0.0125),
