@@ -42,10 +42,6 @@ def test_points_are_chosen_by_their_names(monkeypatch):
             "weak_scaling model=tiny nodes=1 distribution.cycle_time_ms=1,5",
             ["nodes1-cycle_time_ms1", "nodes1-cycle_time_ms5"],
         ),
-        (  # an allreduce needs two ranks
-            "allreduce_bench nodes=6 distribution.controller=gloo distribution.cycle_time_ms=1",
-            [f"controllergloo-cycle_time_ms1-nodes{n}" for n in (2, 4, 6)],
-        ),
         # not the share of the machine that a node would have
         (
             "weak_scaling model=tiny nodes=1 system.cores_per_node=1,2",
@@ -65,7 +61,6 @@ HOSTS = "launcher=ssh launcher.hosts=[a,b] system.cores_per_node=4 system.gpus_p
     ("nodes", "given", "machine", "added", "threads"),
     [
         (2, "", Machine(cores=8, threads=16), "system.cores_per_node=4", 4),
-        (2, "", Machine(cores=2), "system.cores_per_node=1", 1),
         (8, "", Machine(cores=2, no_quotas="no control groups"), "system.cores_per_node=1", 1),
         (4, "system.smt=true", Machine(cores=8, threads=16), "system.cores_per_node=4", 4),
         (2, f"{HOSTS} device=gpu", Machine(1), "ranks_per_node=2", 2),  # one for each GPU
@@ -174,15 +169,6 @@ def test_the_overrides_of_a_point_compose_it_again(experiment):
 def test_bad_overrides_stop_before_anything_runs(experiment, override, message):
     with pytest.raises(ConfigError, match=message):
         plan_points(f"experiment={experiment}", "model=tiny", override)
-
-
-def test_competing_arms_that_are_the_same_here_are_left_out():
-    plan = make_plan("experiment=tune", "model=tiny", "nodes=2", cores=2)
-    arms = {point.arm: point.config for point in plan.points}
-    assert list(arms)[:3] == ["as-configured", "gradients-grouped", "gradients-separate"]
-    assert "gradients-flat: the same as as-configured here" in plan.left_out
-    assert "one-core-free: the same as as-configured here" in plan.left_out  # a node has one core
-    assert arms["horovods-autotuner"].distribution.autotune
 
 
 @pytest.fixture
