@@ -202,7 +202,6 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named():
         ({}, 0.125, 4, 1),  # 4 x 5 ms / 0.05 = 0.4 s
         ({}, 0.39, 2, 1),
         ({}, 0.4, 2, 0),  # long steps need no untimed one before them
-        ({}, 1.0, 1, 0),
         ({"system.cpu_quota_per_node": 0.2}, 0.5, 4, 0),  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
         ({**AT_ONCE, "distribution.cycle_time_ms": 10}, 0.2, 4, 1),  # 4 cycles of 10 ms / 0.05 = 0.8 s
     ],
