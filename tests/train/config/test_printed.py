@@ -103,11 +103,7 @@ def test_the_rate_is_found(text, settings, rate, unit):
         (NANOGPT, {"time": "time {time}"}, "3 rates were printed:"),
         (NANOGPT, {"time": "time {time}", "skip": 3, "pick": "mean"}, "program.skip=3 leaves out all of them"),
         ("step 12", {"time": "step {time}"}, "no unit is printed after the time 12"),
-        (
-            "12.5 img/sec per GPU",
-            {"rate": "^{rate}"},
-            "'GPU' is on the line: the number may be the rate of one rank or the total",
-        ),
+        ("12.5 img/sec per GPU", {"rate": "^{rate}"}, "'GPU' is on the line: the number may be the rate of one rank"),
         ("51 img/s\n51 img/s", {"rate": "{rate} img"}, "2 rates were printed:"),  # of two ranks, or the same twice
         ("5 tok/s\n6 Ktok/s", {"rate": "{rate}"}, "rates in different units were printed, Ktok/s and tok/s"),
         ("it 5 x\n", {"rate": "it {rate} x", "pick": "sum"}, "adds a rate of each of 2 ranks, and 1 rate was printed"),

@@ -49,9 +49,8 @@ def test_a_systemd_that_does_not_answer_is_a_reason(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(cgroups.shutil, "which", lambda command: f"/bin/{command}")
     monkeypatch.setattr(cgroups, "try_out", hangs)
-    assert (
-        cgroups.quota_method.__wrapped__() == "systemd-run --user: Command '['systemd-run']' timed out after 60 seconds"
-    )
+    reason = "systemd-run --user: Command '['systemd-run']' timed out after 60 seconds"
+    assert cgroups.quota_method.__wrapped__() == reason
 
 
 CORE = min(os.sched_getaffinity(0))

@@ -89,9 +89,8 @@ def test_it_has_the_published_parameters_and_trains_a_step(name):
     values = settings(name)
     assert name in (values["name"], f"{values['name']}_{values['image_size']}")
     with tf.Graph().as_default():  # without initial values
-        assert (
-            build(values["name"], values["image_size"], channels=3, classes=1000).count_params() == values["parameters"]
-        )
+        model = build(values["name"], values["image_size"], channels=3, classes=1000)
+        assert model.count_params() == values["parameters"]
     if name in COUNTS:
         size, channels = SMALLEST.get(name, 32), 1 if name in SMALL else 3
         assert math.isfinite(train_one_step(build(name, size, channels, classes=10), size, channels, classes=10))

@@ -49,10 +49,7 @@ def test_no_other_code_names_a_batch_system():
         (["system.cpu_quota_per_node=0.5"], "system.cpu_quota_per_node=0.5: needs launcher=emulated"),
         (["launcher.hosts=[a,b]"], "launcher.hosts=a,b: launcher=local takes none; choose launcher=ssh"),
         (["launcher.name=slurm"], "launcher.starts=here: launcher=slurm needs by_scheduler, in its"),
-        (
-            [*SSH, "launcher.hosts=[]", "nodes=1"],
-            "launcher.hosts=none: 1 node needs a host: make ... LAUNCHER=ssh HOSTS=a,b,c",
-        ),
+        ([*SSH, "launcher.hosts=[]", "nodes=1"], "launcher.hosts=none: 1 node needs a host: make ... LAUNCHER=ssh"),
         ([*SSH, "nodes=3"], "launcher.hosts=a,b: 3 nodes need as many hosts: make ... LAUNCHER=ssh HOSTS=a,b,c"),
         ([*SSH, "container.name=docker"], "container=docker: works on one machine; with launcher=ssh allowed are none"),
         ([*SLURM, "container.name=podman"], "container=podman: works on one machine; with launcher=slurm"),

@@ -49,10 +49,7 @@ def test_a_job_is_submitted_once_and_waits_in_the_queue(tmp_path, monkeypatch, p
         batch.submit(runs, PBS, Options(overrides))
     script.with_name("9.json").write_text("{")
     jobs = [batch.Submission("12.head", 2, {str(run.home): [0] for run in runs})]
-    assert (
-        batch.read_submissions(tmp_path / "results", "pbs"),
-        batch.read_submissions(tmp_path / "results", "slurm"),
-    ) == (jobs, [])
+    assert [batch.read_submissions(tmp_path / "results", system) for system in ("pbs", "slurm")] == [jobs, []]
     assert "9.json: no job of a launch" in capsys.readouterr().err
     by_point = status.state_counts(tmp_path / "results", *status.find_jobs(tmp_path / "results"))
     assert [*by_point.values()] == [{"queued": 1}] * 2

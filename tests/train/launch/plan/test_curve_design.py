@@ -91,10 +91,7 @@ def test_the_points_of_a_model_share_a_launch_and_keep_a_separate_one_on_request
         (["experiment=allreduce_bench", "nodes=4", "distribution.controller=gloo"], "an allreduce sweep has no"),
         (["dataset.name=digits"], "dataset.name=digits"),
         (["distribution.controller=mpi"], "distribution.controller=mpi"),
-        (
-            ["distribution.backend=mwms", "distribution.gradients=grouped"],
-            "distribution.backend=mwms: its ranks work all together",
-        ),
+        (["distribution.backend=mwms", "distribution.gradients=grouped"], "distribution.backend=mwms: its ranks work"),
     ],
 )
 def test_what_cannot_share_a_launch_is_measured_in_separate_launches(overrides, reason):
