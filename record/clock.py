@@ -88,6 +88,12 @@ def program_launch(record: RunRecord) -> ProgramLaunch | None:
     )
 
 
+def cores_used(records: Iterable[RunRecord]) -> str:
+    """Return how many of its cores a program used at each size, in the last of these launches; "" if not known."""
+    last = {launch.size: launch.cores_text() for launch in map(program_launch, records) if launch}
+    return "; ".join(f"{size}{text}" for size, text in last.items() if text).replace(", used", " used")
+
+
 def _work(record: RunRecord, scaling: str | None) -> tuple[float, ...]:
     """Return how much work a whole run may have: with a batch as many steps, or as many images, at each size."""
     if scaling is None and (batch := record.config.get("global_batch")):

@@ -67,15 +67,15 @@ _LIMITS = "measured limits (beyond_limits)"
 
 
 def _lacks(run: RunRecord) -> tuple[str, ...]:
-    """Return what a record does not have, each with the rules that need it."""
+    """Return what a record does not have, each with the rules that need it; a user's program has no model."""
     spans = [span for rank in run.ranks for span in timed_spans(rank)]
     hosts_of_job = run.environment.hosts if run.environment else []
     has = {
         _COUNTERS: bool(spans),
         "clocks of cores (clocks_fell)": any(span.frequency_mhz is not None for span in spans),
         "the state of hosts (slow_clocks)": bool(hosts_of_job) and all(host.state for host in hosts_of_job),
-        _LIMITS: any(rank.matrix_products or rank.transfers for rank in run.ranks),
-        "operations and gradients (unequal_models)": run.work is not None,
+        _LIMITS: bool(run.program) or any(rank.matrix_products or rank.transfers for rank in run.ranks),
+        "operations and gradients (unequal_models)": run.program is not None or run.work is not None,
         "its order in a plan (one_plan)": run.order is not None,
     }
     return tuple(name for name, present in has.items() if not present)

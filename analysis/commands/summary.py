@@ -12,7 +12,9 @@ from analysis.diagnose.split import split_curves
 from analysis.experiments import allreduce_points, equivalence, exports, summary_points
 from analysis.study import Study
 from analysis.table import controls
+from common.grouping import grouped
 from common.terminal import paragraph, text_table
+from record import clock
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +39,9 @@ def run(options: argparse.Namespace) -> int:
         print(exports.FORMATS[options.format](document), end="")
     else:
         speedups = summary_points.speedup_rows(rows) if options.brief else pd.DataFrame()
-        paragraphs = _paragraphs(rows) if speedups.empty else _brief(study, rows, speedups)
+        paragraphs = (
+            [*_paragraphs(rows), *_cores_used(study, rows)] if speedups.empty else _brief(study, rows, speedups)
+        )
         title = _prose(f"{options.experiment} on {'; '.join(rows['machine'].unique())}")
         print("\n".join([title, "\n\n".join(filter(None, paragraphs))]))
     if options.draw:
@@ -76,6 +80,15 @@ def _paragraphs(rows: pd.DataFrame) -> list[str]:
     if left_out := labels.rounds_left_out(rows):
         paragraphs += [_prose(f"{left_out}; with them: ALL_ROUNDS=1")]
     return [*paragraphs, _prose(*labels.assumptions(rows))]
+
+
+def _cores_used(study: Study, rows: pd.DataFrame) -> list[str]:
+    """Return how many of its cores each user's program used at each size, as one with threads that stood idle."""
+    runs = [run for run in study.records.values() if run.experiment == rows["experiment"].iloc[0] and run.printed]
+    programs = grouped(
+        sorted(runs, key=lambda run: (run.workers, run.repeat)), lambda run: run.config["program"]["name"]
+    )
+    return [_prose(*(f"{name}: {clock.cores_used(launches)}" for name, launches in programs.items()))]
 
 
 def _legend(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:

@@ -309,7 +309,7 @@ def sentence(curve: SupportedCurve, threshold: float) -> str:
         "below it": "is below it",
         "not decidable": "is not decidable, because its interval contains the threshold",
         "too few values": "is not decidable among so many sizes: measure more rounds",
-        "no interval": "has no interval: measure in rounds, or repeat it six times",
+        "no interval": "has no interval: make six launches of each size",
         "not valid": "is not valid as a scaling result, because ranks shared cores or disturbed each other",
     }
     first = after[0]

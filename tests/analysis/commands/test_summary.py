@@ -1,11 +1,12 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from analysis import labels
 from analysis.commands import tune as tune_command
-from record.schema import Failure
-from tests.helpers.run_records import disturb, make_rounds, save
+from record.schema import CoreUse, Failure
+from tests.helpers.run_records import disturb, make_program, make_rounds, save
 
 
 @pytest.fixture
@@ -21,6 +22,15 @@ def test_what_is_assumed_is_reported_below_table_and_figures(results, summary):
     assert labels.assumptions(results.table()) == [line]
     assert line in labels.caption_note(results.table())
     assert line in summary("fruit").out.splitlines()
+
+
+def test_how_many_cores_a_program_used_stands_below_its_table(results, summary):
+    for nodes in (1, 2):
+        run = make_program(nodes, 9.0 * nodes)
+        used = CoreUse(wall_s=8.5, own_s=8.5, busy_s=8.5, steal_s=0.0)
+        save(replace(run, program=replace(run.program, cores=used)), results.folder)
+    line = "my_solver: nodes1 used 1.0 of 1 cores; nodes2 used 1.0 of 2 cores"
+    assert line in summary("scaling").out.splitlines()
 
 
 @pytest.mark.slow

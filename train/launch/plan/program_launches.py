@@ -137,14 +137,8 @@ def result(planned: Sequence[Run]) -> str:
             f"warning: the efficiency of {', '.join(above)} is above 1 in its whole interval; check that each size "
             "does the work that program.scaling says, and that the number is a rate (RATE=) or a time (TIME=)"
         )
-    return "; ".join(filter(None, [*texts, _cores_text(points), _others_text(complete_launches(planned))]))
-
-
-def _cores_text(points: Sequence[_ProgramPoint]) -> str:
-    """Return how many of its cores a program used at each size, in its last launch; "" if that is not known."""
-    last = [clock.program_launch(point.launches[-1]) for point in points if point.launches]
-    texts = [f"{launch.size}{text}" for launch in last if launch and (text := launch.cores_text())]
-    return "; ".join(texts).replace(", used", " used")
+    cores = clock.cores_used(point.launches[-1] for point in points if point.launches)
+    return "; ".join(filter(None, [*texts, cores, _others_text(complete_launches(planned))]))
 
 
 def _others_text(launches: Sequence[RunRecord]) -> str:
