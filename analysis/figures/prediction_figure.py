@@ -29,10 +29,9 @@ def draw(answers: Sequence[Answer], learned: Callable[[Curve], float]) -> Figure
     figure, panels = plots.grid(len(drawn), 2, 24, 44)
     for axes, answer in zip(panels, drawn, strict=True):
         _panel(axes, answer, learned(answer.curve))
-    units = {answer.curve.unit for answer in drawn} - {"1/s"}
-    rate = units.pop() if len(units) == 1 else "rate"
-    for axes in panels[::2]:
-        axes.set_ylabel(f"{rate} of a rank")
+    units = [answer.curve.unit.replace("1/s", "rate") for answer in drawn]
+    for axes, unit in [*zip(panels, units, strict=True)][:: 2 if len({*units}) == 1 else 1]:
+        axes.set_ylabel(f"{unit} of a rank")
     for axes in panels[-2:]:
         axes.set_xlabel("ranks")
     return plots.legend(figure)

@@ -54,8 +54,9 @@ def advice(
     """
     if point := next_point(curve, targets, fixed_s):
         cost = "" if math.isnan(point.node_hours) else f", about {point.node_hours:.2g} node hours"
+        place = "" if math.isnan(curve.ranks_per_node) else f" ({counted(point.nodes, 'node')}{cost})"
         ranks, variables = point.ranks, {"NODES": str(point.nodes)}
-        text = f"To measure next, {title(curve)}: {ranks} ranks ({counted(point.nodes, 'node')}{cost})."
+        text = f"To measure next, {title(curve)}: {ranks} ranks{place}."
     elif _machine_is_full(curve):
         ranks, nodes = int(2 * curve.largest), curve.nodes(curve.largest) * (1 if curve.obstacles else 2)
         variables = {"NODES": str(nodes), "LAUNCHER": "ssh", "HOSTS": "..."}

@@ -128,14 +128,18 @@ def report(answers: Sequence[Answer], accuracy: str) -> str:
 
 def table(answers: Sequence[Answer]) -> str:
     """Return the predictions, one line a curve and target."""
-    units = {answer.curve.unit for answer in answers}
-    rate = units.pop() if len(units) == 1 and units != {"1/s"} else "rate"
-    rows = [_row(target, rate) for answer in answers for target in answer.targets if target.supported]
+    units = {answer.curve.unit.replace("1/s", "rate") for answer in answers}
+    several = len(units) > 1
+    rate = "rate" if several else units.pop()
+    rows = [
+        _row(target, rate, answer.curve.unit if several else "")
+        for answer in answers for target in answer.targets if target.supported
+    ]  # fmt: skip
     headers = [header for header in rows[0] if any(row[header] for row in rows)]
     return text_table([{header: row[header] for header in headers} for row in rows])
 
 
-def _row(target: PredictedTarget, rate: str) -> dict[str, str]:
+def _row(target: PredictedTarget, rate: str, unit_of_rate: str) -> dict[str, str]:
     measured, (factor, unit) = "", (1.0, "s")
     if target.measured is not UNSET:
         inside = "inside" if target.images_per_s.contains(target.measured) else "outside"
@@ -146,7 +150,7 @@ def _row(target: PredictedTarget, rate: str) -> dict[str, str]:
         "model": target.model,
         "curve": target.curve,
         "ranks": f"{target.ranks}",
-        rate: _cell(target.images_per_s, ".4g"),
+        rate: _cell(target.images_per_s, ".4g", unit_of_rate),
         "measured": measured,
         "speedup": _cell(target.speedup, ".3g"),
         "efficiency": _cell(target.efficiency, ".2f"),

@@ -94,3 +94,10 @@ def test_the_report_has_what_is_predicted_and_why_the_rest_is_not():
     output = report(*[answer(obstacles=(Obstacle("ranks shared cores"),))] * 5)
     assert output.count("ranks shared cores") == 1
     assert "and 2 more." in output
+
+
+def test_rates_of_several_units_have_them_in_each_row():
+    assert "images/s" in report(answer()).split("Checked")[0]
+    rows = report(answer(unit="steps/s"), answer(unit="MiB/s"))
+    assert "3200 steps/s" in rows
+    assert "3200 MiB/s" in rows
