@@ -66,6 +66,7 @@ OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batc
         ("SamplesPerSec=9, RunningAvgSamplesPerSec=8.5, CurrSamplesPerSec=9.5\n", {}, 8.5, "samples/s"),
         ("rate 1,234.5\nrate 1,234.5\n", {"rate": r"rate (\S+)", "pick": "last"}, 1234.5, ""),
         ("5 it/s\r3.1 s/it\r", {"rate": "^{rate}", "pick": "last"}, 64 / 3.1, "images/s"),  # tqdm
+        ("0.25 s/image", {"time": "^{time}"}, 4, "image/s"),
         ("2 days/ns", {"rate": "^{rate}"}, 0.5, "ns/day"),
         ("800 MiB/s\n1.5 GiB/s", {"rate": "^{rate}", "unit": "MiB/s", "pick": "last"}, 1536, "MiB/s"),
         ("speed: 1234,5", {"rate": "speed: {rate}", "unit": "cells/s"}, 1234.5, "cells/s"),

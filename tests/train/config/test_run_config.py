@@ -95,6 +95,7 @@ def test_settings_of_horovod_alone_are_refused_with_every_strategy(strategy, set
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
+        (["batch_per_rank=2", "global_batch=4"], {"derived": ()}),
         (["batch_per_rank=null", "global_batch=128"], {"batch_per_rank": 64, "derived": ("batch_per_rank",)}),
         (["batch_per_rank=4", PASSES], {"global_batch": 24, "step_batch": 12, "derived": ("global_batch",)}),
         (["batch_per_rank=null", "global_batch=24", PASSES], {"batch_per_rank": 4, "step_batch": 12}),
@@ -120,12 +121,19 @@ def test_settings_of_horovod_alone_are_refused_with_every_strategy(strategy, set
             {"container.image": "images/kit-mvapich2.sif"},
         ),
         (["container.name=podman", "container.image=ours:1"], {"container.image": "ours:1"}),
+        (["weights=imagenet"], {"container.image": None}),
         (["launcher.hosts=[n1,'1e3',10.0.0.7,a-1.org,my_host]"], {"launcher.hosts": HOSTS}),
     ],
 )
 def test_values_follow_from_others(overrides, expected):
     config = load(["nodes=2", *overrides])
     assert {key: attrgetter(key)(config) for key in expected} == expected
+
+
+def test_servers_on_separate_nodes_have_no_workers():
+    apart, shared = (load([*PS, "distribution.servers=2", *more]) for more in (APART, []))
+    assert [apart.workers_of(rank) for rank in range(4)] == [1, 1, 0, 0]
+    assert shared.workers_of(1) == 1
 
 
 @pytest.mark.parametrize(

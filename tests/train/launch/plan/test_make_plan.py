@@ -171,6 +171,15 @@ def test_bad_overrides_stop_before_anything_runs(experiment, override, message):
         plan_points(f"experiment={experiment}", "model=tiny", override)
 
 
+def test_competing_arms_that_are_the_same_here_are_left_out():
+    plan = make_plan("experiment=tune", "model=tiny", "nodes=2", cores=2)
+    arms = {point.arm: point.config for point in plan.points}
+    assert list(arms)[:3] == ["as-configured", "gradients-grouped", "gradients-separate"]
+    assert "gradients-flat: the same as as-configured here" in plan.left_out
+    assert "one-core-free: the same as as-configured here" in plan.left_out  # a node has one core
+    assert arms["horovods-autotuner"].distribution.autotune
+
+
 @pytest.fixture
 def expand_arms(monkeypatch):
     """Expand an experiment with these arms and roles, on emulated nodes."""
