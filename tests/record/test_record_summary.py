@@ -1,13 +1,44 @@
+from dataclasses import replace
+
+import pytest
+
 from record import record_summary
-from record.schema import AllreduceTimes, Rank, Usage
+from record.schema import AllreduceTimes, Epoch, PrintedRate, Rank, RankTimeline, Usage
 from tests.helpers.bare_record import bare_record
+
+SLOWER = Rank(1, 0, 1, "n1", [0], None, {"timed": 4.0}, [], [2.0, 2.0], 0)
+EPOCH = Epoch(1, 2, 3.0, 1.0, 0.5, validation_accuracy=0.5)
+RATE = {"timed_s": 3.0, "images_per_s": 8 / 3}  # two steps with a global batch of 4 in 3 s
+
+
+@pytest.mark.parametrize(
+    ("changes", "summary"),
+    [
+        ({}, RATE),
+        ({"ranks": [bare_record().ranks[0], SLOWER]}, {"timed_s": 4.0, "images_per_s": 2.0}),
+        ({"status": "failed"}, {}),
+        ({"ranks": []}, {}),
+        ({"printed": PrintedRate(7.0, "7", "RATE")}, {"timed_s": 3.0, "images_per_s": 7.0}),
+        ({"ranks": [replace(SLOWER, timeline=RankTimeline(0.0, 0.0, 0.0, []))]}, {"timed_s": 4.0}),
+        ({"ranks": [replace(SLOWER, step_times_s=[])]}, {"timed_s": 4.0}),  # a launch in rounds
+        ({"epochs": [EPOCH]}, RATE | {"validation_accuracy": 0.5}),
+        (
+            {"epochs": [EPOCH, replace(EPOCH, validation_accuracy=0.75, validation_mean_absolute_error=0.0)]},
+            RATE | {"validation_accuracy": 0.75, "validation_mean_absolute_error": 0.0},
+        ),
+    ],
+)
+def test_the_numbers_of_a_run_follow_from_its_slowest_rank(changes, summary):
+    assert record_summary.record_summary(bare_record(**changes)) == summary
 
 
 def test_the_largest_message_of_a_sweep_counts_with_the_time_of_its_slowest_rank():
-    record = bare_record()
-    record.ranks[0].allreduces = [AllreduceTimes(1024, [0.001]), AllreduceTimes(4096, [0.25, 0.75])]
+    first, second = (
+        [AllreduceTimes(1024, [0.001]), AllreduceTimes(4096, times_s)] for times_s in ([0.25, 0.75], [0.25])
+    )
+    record = bare_record(ranks=[replace(SLOWER, allreduces=first), replace(SLOWER, allreduces=second)])
     assert record_summary.record_summary(record) == {
-        "timed_s": 3.0,
+        "timed_s": 4.0,
         "largest_message_bytes": 4096,
         "largest_message_s": 0.5,
     }
