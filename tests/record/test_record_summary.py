@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from record import record_summary
-from record.schema import AllreduceTimes, Epoch, PrintedRate, Rank, RankTimeline, Usage
+from record.schema import AllreduceTimes, Epoch, PrintedRate, Rank, RankTimeline
 from tests.helpers.bare_record import bare_record
 
 SLOWER = Rank(1, 0, 1, "n1", [0], None, {"timed": 4.0}, [], [2.0, 2.0], 0)
@@ -46,7 +46,8 @@ def test_the_largest_message_of_a_sweep_counts_with_the_time_of_its_slowest_rank
 
 def _rank(at_s, cpu_s, memory_bytes, gpu=None, cores=(0, 1)):
     none = [None] * len(at_s)
-    used = Usage(at_s, cpu_s, memory_bytes, gpu or none, [2**30] * len(at_s) if gpu else none)
+    columns = at_s, cpu_s, memory_bytes, gpu or none, [2**30] * len(at_s) if gpu else none
+    used = record_summary.usage_columns([*zip(*columns, strict=True)])
     return Rank(0, 0, 0, "n", list(cores), None, {}, [], [], 0, usage=used)
 
 
@@ -70,19 +71,18 @@ def test_the_summary_is_the_mean_over_time_and_empty_without_samples():
     rank = _rank([0.0, 1.0, 2.0], [0.0, 2.0, 2.0], [1, 1, 1])
     assert record_summary.mean_usage([rank]) == {"cpu_use_fraction": 0.5}
     assert record_summary.mean_usage([_rank([0.0], [0.0], [1])]) == {}
-    rank.usage = None
+    rank.usage = record_summary.usage_columns([])
     assert record_summary.mean_usage([rank]) == {}
 
 
 def test_samples_of_the_same_seconds_are_kept_on_all_ranks():
-    # 60 s on two ranks, the second of which began 2 s later: 118 samples, of which 24 may stay, 12 a rank: one in 6 s
-    busy, late = ([0.5 + second for second in range(first, 60)] for first in (0, 2))
-    ranks = [_rank(at_s, [2 * at for at in at_s], [round(at) for at in at_s]).usage for at_s in (busy, late)]
-    assert record_summary.thinned_usage([*ranks, None], max_samples=118) == [*ranks, None]
+    # 60 s on one rank and the third to the 40th on another: 98 samples, of which 24 may stay, 12 a rank: one in 6 s
+    busy, short = ([0.5 + second for second in seconds] for seconds in (range(60), range(2, 40)))
+    ranks = [_rank(at_s, [2 * at for at in at_s], [round(at) for at in at_s]).usage for at_s in (busy, short)]
+    assert record_summary.thinned_usage([*ranks, None], max_samples=98) == [*ranks, None]
     first, second = record_summary.thinned_usage(ranks, max_samples=24)
     assert first.at_s == [0.5 + second for second in range(0, 60, 6)]
-    assert second.at_s == [2.5, *first.at_s[1:]]
-    assert (
-        record_summary.cpu_fractions(first, 2) == record_summary.cpu_fractions(second, 2) == [1.0] * 9
-    )  # as with all samples
-    assert all(len(column) == 10 for column in vars(first).values())
+    assert second.at_s == [2.5, *first.at_s[1:7]]
+    for usage in (first, second):  # as with all samples
+        assert record_summary.cpu_fractions(usage, 2) == [1.0] * (len(usage.at_s) - 1)
+        assert all(len(column) == len(usage.at_s) for column in vars(usage).values())
