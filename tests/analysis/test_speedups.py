@@ -82,7 +82,9 @@ def test_each_rate_is_paired_with_that_of_the_smallest_size_or_of_another_curve_
     assert rows["efficiency"].tolist() == pytest.approx([1, 1, 0.9, 0.75, math.nan], nan_ok=True)
     over_another = speedups.paired(runs[3:], "size", base=points([2, 2], [5, 10]))
     assert over_another["speedup"].tolist() == pytest.approx([3.6, 3.0, math.nan], nan_ok=True)
-    assert speedups.paired(points([0, 1], [10, 18]), "size")["efficiency"].isna().all()
+    for smallest, efficiencies in ((0, [math.nan, math.nan]), (1, [1, 0.9])):
+        rows = speedups.paired(points([smallest, smallest + 1], [10, 18]), "size")
+        assert rows["efficiency"].tolist() == pytest.approx(efficiencies, nan_ok=True)
     sides = runs[3:], runs[:3]
     assert speedups.paired_differences(*sides, "rate") == [[8], [10]]
     assert speedups.paired_ratios(*sides) == {("", 0, 0): 1.8, ("", 0, 1): 1.5}

@@ -72,8 +72,10 @@ def test_speed_loss_and_time_of_an_epoch_follow_from_the_last_ones(tmp_path):
     assert line(tmp_path, config, 1021.0) == expected
     part.add(phase="evaluate", phases_s={"timed": 8.0})
     assert line(tmp_path, config, 1022.0).startswith("epoch 3 of 8, evaluate, step 44 of 176, about")
-    part.add(epochs=[Epoch(number, 22, 2.0, 1.5, 0.5) for number in range(3, 8)])  # as of a launch that resumed
-    assert line(tmp_path, config, 1022.0).startswith("epoch 8 of 8, evaluate, step 154 of 176, about")
+    part.add(epochs=[Epoch(number, 22, 80.0 - 10 * number, 1.5, 0.5) for number in range(3, 8)])  # of a resumed launch
+    # the last three took 20 s each, and an epoch now takes 1.375 times its timed part: 27.5 s, half a second ago
+    expected = "epoch 8 of 8, evaluate, step 154 of 176, about 27 s left, 141 images/s, loss 1.5"
+    assert line(tmp_path, config, 1022.5) == expected
 
 
 def test_the_speedup_of_the_rounds_so_far_is_reported(tmp_path):
@@ -105,8 +107,11 @@ def test_the_first_rank_of_each_rank_group_is_read(tmp_path):
 def test_the_round_of_a_sweep_is_reported(tmp_path):
     config = load(["experiment=allreduce_bench", "nodes=2"])
     part = writer(tmp_path)
-    part.add(phase="warm_up", allreduces=[AllreduceTimes(32, [0.1]), AllreduceTimes(64, [0.1], round=1)])
-    expected = f"round 2 of {config.allreduce_sweep.rounds}, 2 sizes timed"
+    part.add(
+        phase="warm_up",
+        allreduces=[AllreduceTimes(size, [0.1], round=number) for number, size in ((0, 32), (0, 64), (1, 32))],
+    )
+    expected = f"round 2 of {config.allreduce_sweep.rounds}, 3 sizes timed"
     assert line(tmp_path, values(config), 1020.0).startswith(expected)
 
 

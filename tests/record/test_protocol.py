@@ -18,7 +18,19 @@ def test_a_part_has_its_rank_host_and_process_in_its_name_and_a_file_with_nearly
 
 
 def test_only_files_with_the_exact_names_are_those_of_a_timeline(tmp_path):
-    names = ["horovod-timeline.json", "operations-3.json.gz"]
-    for name in (*names, "horovod-timeline (copy).json", "operations-3 (copy).json.gz"):
-        (tmp_path / name).touch()
-    assert [path.name for path in protocol.timeline_paths(tmp_path)] == names
+    paths = [protocol.horovod_timeline_path(tmp_path), protocol.operations_path(tmp_path, 3)]
+    copies = (tmp_path / name for name in ("horovod-timeline (copy).json", "operations-3 (copy).json.gz"))
+    for path in (*paths, *copies):
+        path.touch()
+    assert protocol.timeline_paths(tmp_path) == paths
+
+
+def test_the_newest_rate_and_assignment_are_read(tmp_path):
+    path, task = protocol.link_wanted_path(tmp_path), protocol.RoundsTask(8.0, 5)
+    assert protocol.read_link_rate(path) == protocol.LinkRate(0, None)
+    for repeat, rate in enumerate((protocol.LinkRate(1, 10.0), protocol.LinkRate(2))):
+        assignment = protocol.Assignment({"nodes": 2}, "ab", repeat, {"a.py": "12"}, True, False, task)
+        protocol.write_link_rate(path, rate)
+        protocol.write_assignment(tmp_path, assignment)
+        assert (protocol.read_link_rate(path), protocol.read_assignment(tmp_path)) == (rate, assignment)
+    assert (tmp_path / "run.json").read_text().startswith('{\n "config": {')  # for people, too

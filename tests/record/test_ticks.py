@@ -14,10 +14,11 @@ def test_times_of_ranks_and_their_windows_are_ticks_in_the_file_and_seconds_agai
     run = make_rounds([(0.3, 0.2, 0.1)])
     rank = run.ranks[0]
     rank.step_times_s, rank.compute_times_s = [0.3, 0.1], [0.25]
-    rank.exchanges = [Window(0, 1, 0.3, [0.000000001])]
+    rank.warm_up_step_times_s, rank.exchanges = [0.7], [Window(0, 1, 0.3, [0.000000001])]
     text = record.dumps(run)
     packed = json.loads(text)["ranks"][0]
     assert packed["step_times_s"] == {"ticks_per_s": 10**9, "ticks": [300_000_000, 100_000_000]}
+    assert packed["warm_up_step_times_s"] == {"ticks_per_s": 10**9, "ticks": [700_000_000]}
     assert packed["compute_times_s"] == {"ticks_per_s": 10**6, "ticks": [250_000]}
     assert packed["windows"][0]["step_times_s"]["ticks"] == [300_000_000] * 2
     assert (packed["exchanges"][0]["step_times_s"]["ticks"], packed["phases_s"]) == ([1], rank.phases_s)
@@ -31,6 +32,7 @@ def test_every_time_of_a_clock_is_read_to_the_last_digit():
     packed = {"step_times_s": [*times_s]}
     ticks.pack(packed)
     assert ticks.seconds(ticks.Ticks(**packed["step_times_s"])) == times_s
+    assert ticks.rounded([0.3 + 1e-10, 2.0], 10**9) == [0.3, 2.0]
 
 
 def _edited(packed: object) -> bytes:
