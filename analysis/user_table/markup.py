@@ -124,7 +124,8 @@ def _aligned(lines: Sequence[tuple[int, str]]) -> Rows:
 def _even(lines: Sequence[tuple[int, str]], separator: str) -> Rows:
     """Return rows of as many cells, two or more, behind titles of one; [] if they differ, or end in separators.
 
-    A header with a cell less than all others that begins behind their first cells stands above a table with an index.
+    A header with a cell less than all others stands above a table with an index: it begins behind their first cells, or
+    these count from 0.
     """
     rows = [(at, re.split(separator, line.strip())) for at, line in lines]
     titles = sum(1 for _ in itertools.takewhile(lambda row: len(row[1]) == 1, rows))
@@ -134,7 +135,8 @@ def _even(lines: Sequence[tuple[int, str]], separator: str) -> Rows:
         return []
     (at, head), *others = rows
     ends = [line.index(cells[0]) + len(cells[0]) for (_, cells), line in zip(others, texts[1:], strict=True)]
-    indexed = len(head) + 1 == max(widths) and max(ends) <= texts[0].index(head[0])
+    counting = [cells[0] for _, cells in others] == [*map(str, range(len(others)))]
+    indexed = len(head) + 1 == max(widths) and (counting or max(ends) <= texts[0].index(head[0]))
     return [(at, [""] * indexed + head), *others] if len(head) + indexed == max(widths) else []
 
 

@@ -98,7 +98,7 @@ def _ask_count(columns: Sequence[Column]) -> None:
         if counting:
             none = ",".join(f"{column.key}={UNUSED}" for column in counting)
             text = f"are the ranks counted by {_texts(counting)}? If not, each node is one rank"
-            raise Question(text, [*offers([c.key for c in counting], ("ranks", "setting")), none])
+            raise Question(text, [*offers([c.key for c in counting], ("ranks", "ranks_per_node", "setting")), none])
     elif not ranks.by_user and nodes.varies and not (ranks.varies and _holds(ranks, nodes)):
         text = f"'{ranks.text}' is {ranks.cells[0]} at {nodes.cells[0]} nodes: of each node, or of all?"
         raise Question(text, offers([ranks.key], ("ranks_per_node", "ranks")))

@@ -17,6 +17,7 @@ PRINTED |= {
     "HTML on a line": FRAME.to_html().replace("\n", ""), "lists": json.dumps(FRAME.to_dict("list")),
     "to_string without an index": FRAME.assign(step_s=1.5, gpu="A100").to_string(index=False),
     "an index": tabulate.tabulate(FRAME, "keys", tablefmt="presto"), "blanks": FRAME.to_csv(sep=" ", index=False),
+    "blanks and an index": FRAME.to_csv(sep=" ").lstrip(),
     "rich": " ranks   images_per_s \n ──────────────────── \n 1       100.5 \n 2       190.0 \n 4       360.25 \n",
     "gnuplot": "# two curves\n# ranks images_per_s\n1 100.5\n2 190\n4 360.25\n",
 }  # fmt: skip

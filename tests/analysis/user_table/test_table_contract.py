@@ -101,7 +101,7 @@ ASKED = [
     ("Node count,Queue,Walltime\n2,debug,1h\n256,scaling,1h\n1024,small,6h\n", "does 'Node count' count hosts",
      ["Node count=nodes"]),  # the limits of queues
     ("nodes,width,img/s\n1,4,380\n2,7,700\n", "are the ranks counted by 'width'?",
-     ["width=ranks", "width=unused"]),
+     ["width=ranks", "width=ranks_per_node", "width=unused"]),
     ("ranks,Atoms,hue,time (s)\n1,10,1,5\n1,10,2,5.1\n2,10,1,3\n2,10,2,3.1\n", "have 1 ranks but other values",
      ["hue=setting", "rows=repeats"]),
     ("GPUs,Throughput\n1,1x\n2,1.9x\n", "what was measured in 'Throughput'?",
