@@ -29,6 +29,11 @@ def cut_short(results: Path, nodes: int) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
 
+def truncate(results: Path) -> None:
+    path = home(results) / "r1" / RECORD_NAME
+    path.write_bytes(path.read_bytes()[:-20])
+
+
 def write_on(results: Path) -> None:
     """Write a line and a part of one."""
     with (home(results) / "r1" / "rank-1.host0.7.jsonl").open("a") as file:
@@ -86,8 +91,17 @@ CASES = {
         [(delete, "*.jsonl", "run.json")],
         f"not_compared note 6 {MISSING}; 6 of 6 records: no l",
     ),
-    "a lost file": ([(delete, "tiny-nodes2*/*/r1/rank-1.host0.7.jsonl")], f"not_compared note 1 {MISSING}"),
-    "a forced launch": ([(launched.launch, 2, 0)], "measured_again note"),
+    "a lost file": (
+        [(delete, "tiny-nodes2*/*/r1/rank-1.host0.7.jsonl")],
+        f"not_compared note 1 {MISSING}; digests, files and a ledger; They are used as the others are.",
+    ),
+    "a record that was cut short": (
+        [(truncate,)],
+        "unreadable_record serious not a whole run record: / a record; It is not used.",
+        "record_changed serious its SHA-256; another one when its launch ended",
+        "not_compared note 1 of 6 records: cannot be read; digests",
+    ),
+    "a forced launch": ([(launched.launch, 2, 0)], "measured_again note / 2 times; once each; The last one counts"),
     "a line that a crash cut short": ([(cut_short, 2)], *CUT),
     "a launch after that": ([(cut_short, 2), (launched.launch, 2, 3)], *CUT),
     # Later launches found the line that is incomplete here.
@@ -102,7 +116,7 @@ CASES = {
         [(launch_without_locks,)],
         "ledger_broken warning line 7 follows on another line than the one before it; an unbroken chain; Two launchers",
     ),
-    "backups": ([(copy_run, "r0-old", "r0 (copy)")], *["backup note a record"] * 2),
+    "backups": ([(copy_run, "r0-old", "r0 (copy)")], *["backup note a record; not used; Only folders"] * 2),
     # It says the same; the ledger knows that it is another file.
     "a record of a kit that recorded less": ([(of_an_older_kit,)], "record_changed serious its SHA-256"),
     "a point that was deleted and measured again": (
