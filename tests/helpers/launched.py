@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -125,8 +125,9 @@ def verified(results: Path) -> verify.Verification:
     return verify.verify(verify.on_disk(str(path) for path in record.find(results)))
 
 
-def check(findings: Iterable[Finding], *texts: str) -> None:
-    """Assert that each finding has the words of one text (parts: ` / `) in all but its place."""
+def check(findings: Sequence[Finding], *texts: str) -> None:
+    """Assert that each finding has the words of one text (parts: ` / `) in all but its place, and a listed rule."""
+    assert {each.rule for each in findings} <= {*verify.RULES, verify.UNREADABLE}
     lines = [f" {each.rule} {each.severity} {each.stated}; {each.follows}; {each.meaning}" for each in findings]
     assert len(lines) == len(texts), lines
     for text in texts:
