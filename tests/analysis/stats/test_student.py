@@ -103,8 +103,8 @@ def test_curves_of_two_points_have_the_mean_of_their_slopes():
     result = student.trend([[(1, 15), (3, 19)], [(2, 20), (4, 25)]])
     assert (result.slope.value, result.slope.degrees, result.deviation) == (2.25, 1, pytest.approx(0.5))
     assert result.slope.standard_error == pytest.approx(0.25)  # 0.5 over the root of a spread of 4
-    predicted = result.at(1, 5, 2)  # 22.5 at 3, and 2 further on
-    assert (predicted.value, predicted.standard_error) == pytest.approx((27, 0.5 * (1 + 0.5 + 2**2 / 4) ** 0.5))
+    predicted = result.at(1, 6, 2)  # 22.5 at 3, and 3 further on
+    assert (predicted.value, predicted.standard_error) == pytest.approx((29.25, 0.5 * (1 + 0.5 + 3**2 / 4) ** 0.5))
     assert result.slope.variation == predicted.variation == "about the fit"
     alone = student.trend([[(1, 15), (3, 19)]]).slope
     assert (alone.value, alone.n, alone.has_interval) == (2, 2, False)
