@@ -1,7 +1,6 @@
 import pytest
 
-from analysis import speedups
-from analysis.compare.comparable_curves import axes, column, local_curve, published_curves
+from analysis.compare.comparable_curves import published_curves
 from tests.helpers.tidy_rows import curve, row, table
 
 
@@ -11,16 +10,6 @@ def test_a_published_curve_is_over_what_the_local_records_sweep():
     assert sorted((c.axis, c.sizes) for c in by_ranks) == [("ranks", (1.0,)), ("ranks", (1.0, 4.0))]
     (by_batch,) = published_curves(points[points["ranks"] == 1], {"weak_scaling": "batch_per_rank"})
     assert (by_batch.axis, by_batch.sizes) == ("global_batch", (32.0, 64.0))
-
-
-def test_a_local_curve_has_the_sizes_of_its_axis(results):
-    for momentum in (0.0, 0.9):
-        optimizer = {"name": "sgd", "learning_rate": 0.01, "learning_rate_scaling": "none", "momentum": momentum}
-        results.add(experiment="mine", optimizer=optimizer, swept={"optimizer.momentum": momentum})
-    local = results.table()
-    assert axes(local) == {"mine": "optimizer.momentum"}
-    runs = speedups.rates(local)
-    assert local_curve(runs, column("optimizer.momentum", local), "throughput").sizes == [0.0, 0.9]
 
 
 def test_a_speedup_by_wall_time_is_of_images_per_second():
