@@ -153,12 +153,21 @@ def _same(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
 
 
 def _disagreements(sizes: Sequence[Sequence[ProgramLaunch]]) -> list[str]:
-    """Return the sizes whose speedup differs from that of the running times in direction, or more than twofold."""
-    return [
-        f"{size[0].size} over {sizes[0][0].size}: {read:.3g}x by the number, {by_clock[0]:.3g}x by the running time"
-        for size, read, by_clock in _speedups(sizes)
-        if not any(_same_direction(read, speedup) and _near(read, speedup) for speedup in by_clock)
-    ]
+    """Return the sizes whose speedup differs from that of the running times in direction, or more than twofold.
+
+    Also those whose number does not grow, and agrees better with the running times as that of one rank.
+    """
+    base, lines = sizes[0][0], []
+    for size, read, by_clock in _speedups(sizes):
+        total = read * size[0].ranks / base.ranks  # if it is the number of one rank
+        if not any(
+            _same_direction(read, speedup) and _near(read, speedup) and not _agrees_better(total, read, speedup)
+            for speedup in by_clock
+        ):
+            text = f"{size[0].size} over {base.size}: {read:.3g}x by the number, {by_clock[0]:.3g}x by the running time"
+            hint = f"; if it is that of one rank, {total:.3g}x: ARGS=program.each_rank=true"
+            lines.append(text + hint * _agrees_better(total, read, by_clock[0]))
+    return lines
 
 
 def moves_with_the_clock(launches: Iterable[ProgramLaunch]) -> bool:
@@ -183,6 +192,10 @@ def _speedups(
 
 def _same_direction(first: float, second: float) -> bool:
     return not (min(first, second) * LEAST_CHANGE <= 1 and max(first, second) >= LEAST_CHANGE)
+
+
+def _agrees_better(total: float, read: float, by_clock: float) -> bool:
+    return read < LEAST_CHANGE <= by_clock and abs(math.log(total / by_clock)) < abs(math.log(read / by_clock))
 
 
 def _near(first: float, second: float) -> bool:

@@ -32,6 +32,11 @@ def doubt(*launches):
         ((1 / 13.7, 73.9), (1 / 39.2, 39.4), "nodes2 over nodes1: 0.349x by the number, 1.88x by the running time"),
         ((4.0, 10.0), (2.1, 5.2), "0.525x by the number, 1.92x by the running time"),  # days/ns taken as a rate
         ((4.0, 10.0), (10.4, 8.0), "2.6x by the number, 1.25x by the running time"),  # the same direction, twice as far
+        (
+            (40960.0, 10.0),
+            (38220.0, 5.6),
+            "0.933x by the number, 1.79x by the running time; if it is that of one rank, 1.87x",
+        ),
         ((30.0, 10.0), (30.0, 6.0), "it is the same number at all sizes"),  # an option that the program echoes
         ((1.0, 10.0), (2.0, 6.0), "it is the same multiple of the ranks at all sizes"),  # the number of ranks
         ((800.0, 10.0, ""), (1.46, 6.0, "GiB/s"), "its unit differs between sizes: none, GiB/s"),
@@ -56,6 +61,7 @@ def test_a_number_that_the_running_times_contradict_is_in_doubt(first, second, r
         ((10.0, 10.0), (18.0, 6.0), {"scaling": "strong"}),  # 1.8 by the number, 1.67 by the clock
         ((10.0, 10.0), (9.5, 9.8), {"scaling": "strong"}),  # neither has a direction
         ((10.0, 10.0), (12.0, 10.5), {"scaling": "strong"}),  # one of them has none: 1.2 and 0.952
+        ((10.0, 10.0), (9.5, 8.0), {"scaling": "strong"}),  # 0.95 and 1.25, nearer than 1.9 of one rank
         ((4.0, 10.0), (5.0, 4.0), {"scaling": "strong"}),  # just within twice: 1.25 and 2.5
         ((4.0, 10.0), (10.0, 8.0), {"scaling": "strong"}),  # 2.5 and 1.25
         ((10.0, 10.0), (19.0, 10.5), {"scaling": "weak"}),  # 1.9; two ranks have twice the work
