@@ -130,6 +130,13 @@ def _rises(column: Column) -> bool:
     return values == sorted(set(values))
 
 
+def _falls(column: Column, columns: Sequence[Column]) -> bool:
+    """Return whether a column is less on the most ranks than on the fewest, as times are."""
+    counts = next(c for c in columns if c.name in ("ranks", "nodes"))
+    points = sorted(zip(map(numbers.value, counts.cells), map(numbers.value, column.cells), strict=True))
+    return points[-1][1] < points[0][1]
+
+
 def _may_count(column: Column) -> bool:
     """Return whether a column that counts is not known to be something else; "4 GPUs" count below any header."""
     bare = all(map(str.isdigit, column.filled)) and len(column.text) != 1
@@ -144,7 +151,9 @@ def _unmeasured(columns: Sequence[Column]) -> Question:
         (column,) = unknown
         hint = units.read_unit(column.text) or PLAIN  # "seconds": perhaps
         kinds = (*sorted(numbers.kinds(column.cells)), column.unit.kind, hint.kind, "")
-        names = dict.fromkeys(name for kind in kinds for name in _NAMES.get(kind, ()))
+        names = [*dict.fromkeys(name for kind in kinds for name in _NAMES.get(kind, ()))]
+        if {*kinds} == {""} and _falls(column, columns):
+            names.sort(key=lambda name: KIND[name] != "time")
         minutes = ["wall_s min"] * plain(column.text).endswith("min")
         return Question(f"what was measured in '{column.text}'?", offers([column.key], [*names, *minutes]))
     keys = [*_patterns(unknown), *["cells"] * bool(unknown), *(column.key for column in unknown)]
