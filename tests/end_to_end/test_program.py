@@ -99,6 +99,10 @@ def launch(variables, status=0):
 @needs_setup
 def test_plain_processes_from_the_command_to_the_page(tmp_path, monkeypatch):
     command, weak = script(tmp_path, PROCESSES) + " {ranks}", f"{PAIR} program.scaling=weak"
+    mistyped = program(tmp_path, "./nosuch {ranks}", weak, "RATE=samples/s: {rate}")
+    status, output = run(*make_command(tmp_path / "kit", "scaling", *mistyped))
+    assert (status, [*tmp_path.glob("results/*")]) == (2, [])
+    assert "no program ./nosuch on PATH or in the kit's .venv/bin" in output
     variables = program(tmp_path, command, weak, "RATE=samples/s: {rate}")
     output = succeed(*make_command(tmp_path / "kit", "scaling", *variables))
     launches = records(tmp_path / "results")
