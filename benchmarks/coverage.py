@@ -64,7 +64,7 @@ def autocorrelated(spread: float, rho: float) -> Noise:
     """Vary the speed of the machine, for both arms, by an autoregression over windows."""
 
     def noise(rng: Rng, n: int) -> np.ndarray:
-        return np.exp(rng.permuted(_wander(rng, 2 * n, spread, rho).reshape(n, 2), axis=1))
+        return np.exp(rng.permuted(wander(rng, 2 * n, spread, rho).reshape(n, 2), axis=1))
 
     return noise
 
@@ -74,13 +74,14 @@ def autocorrelated_ratio(spread: float, rho: float) -> Noise:
 
     def noise(rng: Rng, n: int) -> np.ndarray:
         times = np.exp(rng.normal(0, spread / 2, (n, 2)))
-        times[:, 0] *= np.exp(_wander(rng, n, spread, rho))
+        times[:, 0] *= np.exp(wander(rng, n, spread, rho))
         return times
 
     return noise
 
 
-def _wander(rng: Rng, n: int, spread: float, rho: float) -> np.ndarray:
+def wander(rng: Rng, n: int, spread: float, rho: float) -> np.ndarray:
+    """Return n values of an autoregression of the first order about zero."""
     steps = rng.normal(0, spread, n)
     steps[1:] *= math.sqrt(1 - rho**2)
     return lfilter([1.0], [1.0, -rho], steps)
@@ -350,7 +351,7 @@ def simulate_days(between: float, correlation: float, days: int, curves: int, rn
     """
     noise, one_day, over_days, widths = proportional(0.04), 0, 0, []
     for _ in range(curves):
-        levels = [rng.normal(0, between) + _wander(rng, 3, 0.02, correlation) for _ in range(days)]
+        levels = [rng.normal(0, between) + wander(rng, 3, 0.02, correlation) for _ in range(days)]
         measured_days = [[noise(rng, 12) * np.exp([away, 0.0]) for away in level] for level in levels]
         first = ratio(measured_days[0])
         number = days_mean([[ratio([times]).value for times in day] for day in measured_days])

@@ -19,6 +19,7 @@ import numpy as np
 from analysis.stats.repeats import MIN_ROUNDS, arithmetic_mean
 from analysis.stats.verdict import is_above
 from benchmarks.common import Rng, Row, options, show
+from benchmarks.coverage import wander
 
 Draw = Callable[[Rng, int], np.ndarray]  # n values of rounds
 
@@ -36,6 +37,7 @@ DELAYS: dict[str, tuple[Draw, float]] = {
     "two modes, 1.5 times in a quarter": (
         lambda rng, n: 1 + 0.5 * (rng.random(n) < 0.25) + rng.normal(0, 0.03, n), 1.125,
     ),
+    "wanders by 5 %, 0.8 from round to round": (lambda rng, n: 1 + wander(rng, n, 0.05, 0.8), 1.0),
     "late in one step of ten, 2 steps": (_late(2), 0.2),
     "late in one step of ten, 4 steps": (_late(4), 0.2),
     "late in one step of ten, 10 steps": (_late(10), 0.2),

@@ -22,7 +22,7 @@ from common.number import NO_ENDS, Ends, Number, Variation
 MIN_VALUES = 6  # fewer values have no interval
 _MOST_PAIRED = 1000  # values, of whose pairs the estimate is made; the median of more is as good
 # So many rounds of one launch count as one: they do not show how slowly they wander.
-_ROUNDS_AS_ONE = 3
+ROUNDS_AS_ONE = 3
 DRIFTS = "the rounds of its one launch drift too much; measure more launches (REPEATS=3)"
 _FAR = 6.0  # times the median distance: a value further from the others counts as one at that distance
 _EFFICIENCY = 0.95  # of the estimate, relative to the mean of normal values; less if both rates scatter together
@@ -177,7 +177,7 @@ def _launch_ends(centre: float, rounds: Sequence[float], square: float, single: 
     rounds three times as far. If the values form two groups, one of which is disturbed, it is not known which one: the
     interval reaches over those of both.
     """
-    as_one = 1 if single else _ROUNDS_AS_ONE
+    as_one = 1 if single else ROUNDS_AS_ONE
     groups = [(centre, square, len(rounds) / dependence(rounds) / as_one, rounds)]
     for group in two_groups(rounds) or ():
         groups.append((_centre(group), _scatter([_Launch(0.0, group)]) ** 2 / _EFFICIENCY, len(group) / as_one, group))

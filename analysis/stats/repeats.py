@@ -4,6 +4,7 @@ Values come by launch: one value for each of its rounds, or a single one. A typi
 interval of `record.intervals`. A mean has one of its own, as the mean of skewed values is far from the typical one:
 
 - one or two launches in rounds: Hall's, over the rounds, from MIN_ROUNDS on. It covers other rounds of these launches.
+  Three rounds count as one, and it reaches no further than three times the outermost ones, as for typical values.
 - three launches or more, with MIN_ROUNDS_OF_LAUNCHES rounds together: Student's t over the means of launches, never
   narrower than that over the rounds. It covers other launches.
 - launches of one value, itself a mean over steps: Student's t over the launches, from MIN_VALUES on, with one degree of
@@ -94,14 +95,15 @@ def _error_of_launches(mean: float, launches: Launches) -> float:
 def _skewed(values: Sequence[float]) -> Callable[[float], Ends]:
     """Return the ends of the interval of the mean of values of a skewed distribution, by level.
 
-    Student's t, transformed by its skewness (Hall 1992, doi 10.1111/j.2517-6161.1992.tb01873.x).
+    Student's t, transformed by its skewness (Hall 1992, doi 10.1111/j.2517-6161.1992.tb01873.x), and widened: three
+    rounds count as one.
     """
     x, n, error = np.asarray(values, dtype=float), len(values), _error_of_rounds(values)
-    mean = float(x.mean())
+    mean, as_one = float(x.mean()), intervals.ROUNDS_AS_ONE
     if error <= 1e-12 * abs(mean):  # equal, but for rounding
         return lambda _: (mean, mean)
     skewness = float(np.mean((x - mean) ** 3) / np.mean((x - mean) ** 2) ** 1.5)
-    scale = skewness / math.sqrt(n)
+    scale, independent = skewness / math.sqrt(n), n / intervals.dependence(values) / as_one
 
     def original(t: float) -> float:
         """Return the error, in standard errors, whose transformed value is t."""
@@ -111,7 +113,9 @@ def _skewed(values: Sequence[float]) -> Callable[[float], Ends]:
 
     def ends(level: float) -> Ends:
         t = intervals.student_quantile(level, n - 1)
-        return mean - error * original(t), mean - error * original(-t)
+        wider = math.sqrt(as_one) * intervals.student_quantile(level, max(1.0, independent - 1)) / t
+        below, above = wider * error * original(t), -wider * error * original(-t)
+        return mean - min(below, as_one * (mean - min(values))), mean + min(above, as_one * (max(values) - mean))
 
     return ends
 

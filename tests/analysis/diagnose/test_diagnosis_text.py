@@ -43,7 +43,7 @@ CASES = {  # rounds, how many changes are advised, and what is said
     "nothing lost": (NOTHING_LOST, 0, ["efficiency 1 (0.989 to 1.01), so all losses take at most 1 % of a step"]),
     "two alike": (NOT_SEPARATED, 2, [
         "By its mean: exposed exchange, 202 (", "Not significantly smaller: slower computing beside others"]),
-    "a rare loss": (RARE, 2, [
+    "a rare loss": (RARE, 1, [
         "On 2 nodes a loss is certain: efficiency 0.909", "Not significantly smaller: slower computing beside others"]),
     "below zero": (NEGATIVE, 1, ["Slower computing beside others is below zero beyond its noise, -100 ("]),
     "longer than the step": (TOO_LONG, 0, ["On 2 nodes no loss is named: slower computing beside others would take"]),

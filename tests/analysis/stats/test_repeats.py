@@ -46,7 +46,8 @@ def test_a_symmetric_mean_has_students_interval_and_a_skewed_one_reaches_further
     for rounds, skewness in (([9, 9, 9, 9, 9, 15], 1.7889), ([7, 13, 7, 11, 11, 11], -0.3578)):
         low, high = repeats.arithmetic_mean([rounds * 4]).interval
         for end, t in ((low, 2.0687), (high, -2.0687)):  # t(0.975, 23)
-            d, g = (10 - end) / (2.2842 / 24**0.5), skewness / 24**0.5
+            # Three rounds count as one: its ends are sqrt(3) t(0.975, 7) / t(0.975, 23) times as far.
+            d, g = (10 - end) / (2.2842 / 8**0.5 * 2.3646 / 2.0687), skewness / 24**0.5
             assert d + g / 3 * d**2 + g**2 / 27 * d**3 + g / 6 == pytest.approx(t, rel=1e-3)
         assert (10 - low < high - 10) == (skewness > 0)
 
@@ -59,9 +60,8 @@ def test_from_three_launches_on_a_mean_covers_launches_and_is_never_narrower_tha
     assert (result.value, result.variation) == (pytest.approx(4), "between launches")
     assert result.interval == pytest.approx((4 - half, 4 + half), rel=1e-3)
     alike = repeats.arithmetic_mean([alternating] * 3)
-    rounds = repeats.arithmetic_mean([alternating * 3])
-    assert (alike.interval, rounds.variation) == (rounds.interval, "between rounds")
-    assert rounds.low < 1 < rounds.high
+    half = 2.0687 * 0.1 / 23**0.5  # t(0.975, 23) of 24 rounds
+    assert alike.interval == pytest.approx((1 - half, 1 + half), rel=1e-3)
     # Their means are weighted with their rounds: 3 x 1 and 9 x 2 of 12 are 1.75, with 2 launches no interval.
     two = repeats.arithmetic_mean([[1.0] * 3, [2.0] * 9])
     assert (two.value, two.has_interval) == (1.75, False)
@@ -73,6 +73,11 @@ def test_from_three_launches_on_a_mean_covers_launches_and_is_never_narrower_tha
 )
 def test_rounds_have_an_interval_once_a_rare_disturbance_is_among_them(rounds, has_interval):
     assert repeats.arithmetic_mean([([1.0, 2.0] * 12)[:n] for n in rounds]).has_interval == has_interval
+
+
+def test_rounds_that_wander_have_an_interval_of_three_times_their_span_at_most():
+    result = repeats.arithmetic_mean([range(24)])  # they tell no more than one value
+    assert (result.interval, result.variation) == ((11.5 - 3 * 11.5, 11.5 + 3 * 11.5), "between rounds")
 
 
 def test_equal_rounds_have_their_value_as_interval():
