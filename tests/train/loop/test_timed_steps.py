@@ -50,6 +50,14 @@ def test_the_first_step_and_the_warm_up_are_not_timed(now, device, compute_times
     assert {phase: len(done.times_s) for phase, done in steps.items()} == {"first_step": 1, "warm_up": 2, "timed": 2}
     # One second each time that this clock is read: `timed` is announced in the warm-up.
     assert rank.clock.stop() == {"start": 1.0, "first_step": 1.0, "warm_up": 2.0, "timed": 1.0, "evaluate": 1.0}
+    batches = timed_steps.endless(EndlessData())
+    window = timed_steps.time_window(rank, rank.distribution, losses(1.0, 1.0, now=now), batches, 2)
+    assert window.window_s == 11.0  # the clock is read five times in each step, and at the end
+
+
+def test_batches_are_those_of_the_first_epoch_and_of_all_that_follow():
+    batches = timed_steps.endless(SimpleNamespace(training=lambda epoch: (f"{epoch}a", f"{epoch}b")))
+    assert [*itertools.islice(batches, 3)] == ["0a", "0b", "1a"]
 
 
 def test_a_step_in_which_the_clock_is_set_computes_for_no_longer_than_it_lasts():
