@@ -1,7 +1,9 @@
 import hashlib
 import json
 
-from record import migrations
+import pytest
+
+from record import migrations, recorded_config
 from record.recorded_config import values_hash
 
 
@@ -11,3 +13,23 @@ def test_a_key_that_was_renamed_keeps_its_hash():
     config = migrations.migrate(fields, 5)["config"]
     assert config == {"system": {"cpu_quota_per_node": 0.2}, "measure": {"controls": "all"}}
     assert values_hash(config) == first
+
+
+@pytest.mark.parametrize(("command", "batches"), [("run", {}), ("run {global_batch}", {"global_batch": 8})])
+def test_a_record_of_a_program_keeps_only_what_a_program_uses(command, batches):
+    values = {"program": {"command": command}, "nodes": 2, "global_batch": 8, "model": {"name": "m"}, "rounds_end_s": 5}
+    joins = {"backend": "program", "controller": "", "allreduce": True}
+    expected = {"program": {"command": command}, "nodes": 2, "distribution": joins, **batches}
+    assert recorded_config.recorded(values) == expected
+
+
+def test_a_step_takes_a_batch_for_each_backward_pass():
+    for settings, images in (({}, 4), ({"backward_passes_per_step": 3}, 12)):
+        assert recorded_config.step_batch({"batch_per_rank": 4, "distribution": settings}) == images
+        assert recorded_config.arm_step_batch({"batch_per_rank": 4, **settings}) == images
+
+
+def test_nodes_share_the_machine_of_a_launcher_that_starts_them_there():
+    launchers = [{"name": "ssh"}, {"name": "local"}, {"name": "emulated"}, {"name": "local", "starts": "over_ssh"}]
+    shared = [recorded_config.nodes_share_machine({"launcher": launcher}) for launcher in launchers]
+    assert shared == [False, True, True, False]
