@@ -31,6 +31,7 @@ PER_RANK = ("images_per_s_per_rank",)
 TIMES = ("epoch_s", "job_s")
 
 Row = Mapping[Hashable, Any]
+Lookup = Callable[[Row], list[Row]]
 
 
 def row_dicts(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
@@ -75,7 +76,7 @@ def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> list[speedups.Sc
     return speedups.curve(runs[runs["ranks"].isin(points["ranks"])], "ranks")
 
 
-def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Callable[[Row], list[Row]]:
+def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Lookup:
     """Return a function from a row to those of `rows` with the same `names`; by default of one configuration."""
 
     def key(row: Row) -> tuple[Any, ...]:
@@ -140,7 +141,7 @@ def curve_numbers(rows: pd.DataFrame, key: Sequence[str]) -> pd.Series:
     return rows.groupby([setting, batch.fillna(0.0)]).ngroup()  # 0: none is known
 
 
-def bases(table: pd.DataFrame) -> Callable[[Row], list[Row]]:
+def bases(table: pd.DataFrame) -> Lookup:
     """Return a function from a row to the throughputs of its setting on the fewest ranks: bases of its speedup.
 
     They have its batch per rank or, where none has it, its global batch; those of its experiment go first.

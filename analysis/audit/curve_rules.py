@@ -24,6 +24,7 @@ from analysis.curves import (
     SETTING,
     SIZE,
     TIMES,
+    Lookup,
     Noises,
     Row,
     bases,
@@ -150,6 +151,7 @@ def unequal_work(table: pd.DataFrame) -> Iterator[Finding]:
     keeps the one of the two that varies less over its points. It is a note if each point ran for about the same time
     and states the speed that its images and its wall time give: then speeds can be compared.
     """
+    walls, speeds = lookup(measured(table, "wall_s")), lookup(measured(table, "images_per_s"))
     for curve in _curves_of_steps(table):
         (off, images), per = max(((_shortfall(images), images), per) for per, images in _work(curve).items())
         if off < 0:
@@ -161,15 +163,17 @@ def unequal_work(table: pd.DataFrame) -> Iterator[Finding]:
             if all(max(in_all) - count < batch for count, batch in zip(in_all, batches, strict=True)):
                 grade = "note"
                 meaning = "Steps were divided by the ranks and rounded down: less than one step of the job is missing."
-            if _equal_times(curve, table):
+            if _equal_times(curve, walls, speeds):
                 grade = "note"
                 meaning = "Each point ran for about as long, at the speed that it states: compare speeds, not times."
             yield finding(least, grade, stated, follows, off, meaning)
 
 
-def _equal_times(curve: pd.DataFrame, table: pd.DataFrame) -> bool:
-    """Return whether the points of a curve of steps ran for about as long, each at the speed that is stated for it."""
-    walls, speeds = lookup(measured(table, "wall_s")), lookup(measured(table, "images_per_s"))
+def _equal_times(curve: pd.DataFrame, walls: Lookup, speeds: Lookup) -> bool:
+    """Return whether the points of a curve of steps ran for about as long, each at the speed that is stated for it.
+
+    walls, speeds: the rows of wall times and of rates that have a point's configuration.
+    """
     times = []
     for row in row_dicts(curve):
         if not walls(row) or not speeds(row):
