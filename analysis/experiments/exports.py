@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from analysis.table.swept_axis import SCALING
+
 SummaryDocument = Sequence[Mapping[str, Any]]
 _IDENTITY = ("experiment", "model", "arm", "ranks", "nodes", "ranks_per_node", "batch_per_rank", "threads_per_rank")
 
@@ -19,12 +21,13 @@ def _numbers(point: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
 
 
 def extrap(points: SummaryDocument) -> str:
-    """Return Extra-P's text format: one parameter, the ranks; a region for each series, a metric for each number."""
+    """Return Extra-P's text format: one parameter, the ranks; a region for each series and swept value."""
     sizes = sorted({point["ranks"] for point in points})
     lines = ["PARAMETER ranks", f"POINTS {' '.join(map(str, sizes))}"]
     values: dict[tuple[str, str], dict[int, float]] = {}
     for point in points:
-        region = "_".join(filter(None, [point["model"], *point["series"].split()]))
+        swept = [] if point["axis"] in ("", *SCALING) else [point["axis"], str(point["axis_value"])]
+        region = "_".join([point["model"], *point["series"].split(), *swept])
         for name, number in _numbers(point):
             values.setdefault((region, name), {}).setdefault(point["ranks"], number["value"])
     for (region, name), by_size in values.items():

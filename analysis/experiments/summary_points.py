@@ -119,6 +119,8 @@ def points(local: pd.DataFrame) -> list[SummarizedPoint]:
     over_base = {(ratio.series, ratio.ranks): ratio.number for ratio in ratios}
     for (_, name), series in among.groupby(["model", "series"], sort=False):
         curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
+        excluded = ("arm",) if series["kind"].eq("control").all() else ()
+        label = " ".join(labels.distinctions(series, among, *excluded))
         for _, at in series.groupby([*_POINT, "axis_value"], dropna=False):
             numbers = {"images_per_s": speedups.rate_of(at)}
             numbers |= dict(_speedups(at, curves)) | dict(_final_numbers(at, finals))
@@ -126,8 +128,7 @@ def points(local: pd.DataFrame) -> list[SummarizedPoint]:
             numbers |= {_OVER_BASE: over_base[size]} if size in over_base else {}
             point_rows = speedups.rows_of_point(hardware, at)
             numbers |= dict(_bounds(at, point_rows, numbers["images_per_s"])) | point_energy(point_rows)
-            excluded = ("arm",) if at["kind"].eq("control").all() else ()
-            result.append(SummarizedPoint(at, " ".join(labels.distinctions(at, among, *excluded)), numbers))
+            result.append(SummarizedPoint(at, label, numbers))
     return result
 
 

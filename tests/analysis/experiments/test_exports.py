@@ -7,6 +7,7 @@ from analysis.experiments import exports
 IDENTITY = {
     "experiment": "weak_scaling", "model": "resnet50", "arm": 'say "a"', "series": "batch 4", "ranks_per_node": 1,
     "batch_per_rank": 4, "threads_per_rank": None, "note": "", "unit": "images/s",
+    "axis": "nodes",
 }  # fmt: skip
 ONE, TWO = (
     IDENTITY | {"nodes": n, "ranks": n, "images_per_s": {"value": 10.0 * n, "low": 10.0 * n - 1, "high": 10.0 * n + 1}}
@@ -19,6 +20,9 @@ def test_extra_p_gets_the_numbers_that_all_sizes_have():
     assert exports.extrap(POINTS).splitlines() == [
         *("PARAMETER ranks", "POINTS 1 2", "REGION resnet50_batch_4", "METRIC images_per_s", "DATA 10.0", "DATA 20.0"),
     ]
+    batches = [ONE | {"axis": "global_batch", "axis_value": batch, "series": ""} for batch in (4, 8)]  # on one rank
+    regions = [line for line in exports.extrap(batches).splitlines() if line.startswith("REGION")]
+    assert regions == ["REGION resnet50_global_batch_4", "REGION resnet50_global_batch_8"]
 
 
 def test_openmetrics_has_a_line_for_each_number_and_each_end_of_an_interval():
