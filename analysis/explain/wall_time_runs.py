@@ -42,7 +42,7 @@ def table_runs(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
     if missing := [name for name in NEEDED if name not in runs]:
         text = f"{table.path}: columns that are needed are missing: {', '.join(missing)} (docs/tables.md)"
         raise TableError("\n".join([text, *table.interpretation]))
-    frame = runs.reindex(columns=["model", *NEEDED, SPEED, "epochs", "repeat", "line"])
+    frame = runs.reindex(columns=["model", *NEEDED, SPEED, "epochs", "repeat", "place"])
     texts = [settings(runs), *(runs[name] for name in ("dataset", "gpu", "machine") if name in runs)]
     experiment = [" ".join(filter(None, map(str, row))) for row in zip(*texts, strict=True)]
     frame = frame.assign(model=runs.get("model", ""), experiment=experiment, ranks=frame["ranks"].astype("Int64"))
@@ -103,10 +103,9 @@ def _usable(runs: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
     identity = [*NEEDED, "model", *(name for name in ("series", "axis_value", "repeat", "seed") if name in runs)]
     copies = runs.duplicated(identity)
     for row in runs[copies].to_dict("records"):
-        location = f"line {row['line']}" if "line" in row else source
         notes.append(
-            f"left out: {location}: {_title(row)}: its wall time is that of an earlier row to the last digit, a "
-            "copy? (repeats that are none: number them in a column 'repeat')"
+            f"left out: {row.get('place', source)}: {_title(row)}: its wall time is that of an earlier row to the last "
+            "digit, a copy? (repeats that are none: number them in a column 'repeat')"
         )
     return runs[~copies].reset_index(drop=True), notes
 

@@ -50,7 +50,7 @@ def file(table: UserTable, exchange: Exchange | None = None) -> list[Curve]:
 def _user_points(table: UserTable) -> pd.DataFrame:
     """Return the runs of a user's table as points for `_curves`. Raises TableError for ends that do not hold a rate."""
     runs, numbers = table.runs, ["ranks", "batch_per_rank", "ranks_per_node", "low", "high"]
-    points = runs.reindex(columns=["file", "line", *numbers]).astype(dict.fromkeys(numbers, float))
+    points = runs.reindex(columns=["place", *numbers]).astype(dict.fromkeys(numbers, float))
     points = points.assign(**{name: runs.get(name, "") for name in ("model", "gpu", "machine", "dataset")})
     points = points.assign(detail=settings(runs), source=table.path, run="").join(rates(runs))
     points = points[points["rate"].gt(0)]
@@ -58,7 +58,7 @@ def _user_points(table: UserTable) -> pd.DataFrame:
     if len(outside):
         row = outside.iloc[0]
         raise TableError(
-            f"{row['file']}, line {row['line']}: low, high: {row['low']:g}, {row['high']:g} given; allowed: ends of an "
+            f"{row['place']}: low, high: {row['low']:g}, {row['high']:g} given; allowed: ends of an "
             f"interval that holds the rate ({row['rate']:g})"
         )
     spread = (points["high"] - points["low"]) / _ERRORS_BETWEEN_ENDS / points["rate"]

@@ -137,7 +137,7 @@ class Assembly:
         count = alike["ranks"].iloc[0]
         first = alike.index[alike.groupby(names, dropna=False, sort=False).ngroup().eq(0)]
         lines = ", ".join(str(self.rows[at].line) for at in first[:4])
-        text = f"lines {lines} have {count:g} ranks but other values"
+        text = f"{self.rows[0].unit}s {lines} have {count:g} ranks but other values"
         apart = [c for c in self._unused() if self._separates(c) and (self._several(c) or not self._measured(c))]
         measured = alike.groupby(names, dropna=False)[[name for name in alike if name in MEASURED]]
         spread = (measured.max() / measured.min()).max().max()
@@ -280,13 +280,14 @@ class Assembly:
         if not used.any():
             raise Question("\n".join(["no row can be used", *self.notes[:8]]))
         if lost := [str(row.line) for row, use in zip(self.rows, used, strict=True) if not use]:
-            self.notes.append(f"{source}: left out, without ranks or a measurement: lines {', '.join(lost[:20])}")
+            lines = f"{self.rows[0].unit}s {', '.join(lost[:20])}"
+            self.notes.append(f"{source}: left out, without ranks or a measurement: {lines}")
         readings = [self.columns[name] for name in (*NAMES, "rate") if name in self.columns]
         numbers_read = self.used | {column.number for column in readings}
         left = [c for c in self.table if c.text and c.name != "scaling" and c.number not in numbers_read]
         if left:
             self.notes.append(f"{source}: not used: {', '.join(repr(column.text) for column in left)}")
-        located = [(row.source, row.line, f"{Path(row.source).name}, line {row.line}") for row in self.rows]
+        located = [(row.source, row.line, replace(row, source=Path(row.source).name).place) for row in self.rows]
         runs = pd.DataFrame(located, self.values.index, ["file", "line", "place"])
         runs = runs.join(self.values[[name for name in NAMES if name in self.values]])
         rounding = self.relative * self.values.reindex(columns=self.relative.columns).abs()

@@ -32,7 +32,7 @@ def read_columns(grid: Grid, choices: Choices) -> tuple[list[Column], list[GridR
         cells = trimmed(row.cells)
         if len(cells) > len(texts) or (len(cells) < 2 <= len(texts)):
             reason = f"{len(cells)} cells, and {len(texts)} headers"
-            notes.append(f"{row.source}, line {row.line}: {reason}; the row is left out")
+            notes.append(f"{row.place}: {reason}; the row is left out")
         elif cells != trimmed(head.cells):
             body.append(replace(row, cells=(*cells, *[""] * (len(texts) - len(cells)))))
     if not body:
@@ -98,7 +98,7 @@ def _transposed(rows: Sequence[GridRow]) -> Sequence[GridRow]:
     if counted not in ("ranks", "nodes") or not any(_name(row.cells[0]) in MEASURED for row in rows[1:]):
         return rows  # "Nodes", "10", "20" may be sizes
     flipped = zip_longest(*(row.cells for row in rows), fillvalue="")
-    names, *points = [GridRow(cells, rows[0].source, rows[0].line) for cells in flipped]
+    names, *points = [replace(rows[0], cells=cells) for cells in flipped]
     return [replace(names, cells=(counted, *names.cells[1:])), *points]
 
 

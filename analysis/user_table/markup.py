@@ -22,7 +22,8 @@ _HTML_CELL = re.compile(
     r"<t[hd]\b(?:[^<>]{0,300}?colspan\D{0,2}(\d{1,2})\b)?[^<>]{0,300}>(.*?)(?=<t[hd]\b|</t[rhd]|\Z)", re.I | re.S
 )
 _HTML_HEADING = re.compile(r"<h([1-4])\b[^<>]{0,200}>", re.I)
-_HTML_TABLE = re.compile(r"</?(?:table|thead|tbody)\b[^<>]{0,300}>", re.I)  # may stand on the line of a row
+# These may stand on the line of a row.
+_HTML_TABLE = re.compile(r"</?(?:table|thead|tbody|html|body|div)\b[^<>]{0,300}>", re.I)
 
 
 def read_markup(text: str) -> list[Table]:
@@ -34,6 +35,11 @@ def read_markup(text: str) -> list[Table]:
         if rows:
             tables[kind].append((title, rows))
     return tables["pipes"] or tables["blanks"]
+
+
+def rows_share_lines(text: str) -> bool:
+    """Return whether rows of HTML begin on one line: then the lines of `read_markup` are not those of the text."""
+    return bool(re.match(r"\s*<", text) and re.search(r"<tr\b.*<tr\b", text, re.I))
 
 
 def _with_pipes(text: str) -> str:

@@ -29,7 +29,7 @@ def read_quantities(
     for at, column in ((at, column) for at, column in enumerate(columns) if column in numeric):
         read = _in_units(column, [numbers.parse(cell, mark) for cell in column.cells])
         bad = [(row, cell) for row, cell in zip(rows, read.values, strict=True) if cell and isinstance(cell, str)]
-        notes += [f"{row.source}, line {row.line}, column '{column.text}': {reason}" for row, reason in bad]
+        notes += [f"{row.place}, column '{column.text}': {reason}" for row, reason in bad]
         if any(isinstance(cell, CellNumber) for cell in read.values) or column.name in ("ranks", "nodes"):
             result[at] = read
     rated = [column for column in result if column.values and KIND.get(column.name) == "rate"]

@@ -94,7 +94,8 @@ def read_table(path: Path, columns_text: str = "") -> UserTable:
         raise TableError("\n".join([*problems, *(text for _, text in refused)][:3]) or f"{path}: no table")
     reasons = (re.split(":| among ", text.removeprefix(f"{grid.place}: "))[0] for grid, text in refused)
     lines = gathered(zip(reasons, (str(grid.rows[0].line) for grid, _ in refused), strict=True))
-    notes = [f"{path}: not used: tables at lines {', '.join(at)}: {reason}" for reason, at in lines.items()]
+    unit = grids[0].rows[0].unit if grids else "line"
+    notes = [f"{path}: not used: tables at {unit}s {', '.join(at)}: {reason}" for reason, at in lines.items()]
     notes += [*problems, *map(str, questions)]
     return _together(str(path), tables, notes, len(tables) + len(questions) > 1)
 
@@ -130,7 +131,7 @@ def _published(grid: Grid) -> UserTable | None:
     if not {"quantity", "value"} <= {*head}:
         return None
     if wrong := [row for row in grid.rows if len(row.cells) != len(head)]:
-        raise TableError(f"{wrong[0].source}, line {wrong[0].line}: not as many cells as headers ({len(head)})")
+        raise TableError(f"{wrong[0].place}: not as many cells as headers ({len(head)})")
     frame = pd.DataFrame([row.cells for row in grid.rows[1:]], columns=head, dtype=str)
     return UserTable(
         grid.rows[0].source, published=tidy_columns.check(tidy_columns.with_half_units(frame), grid.rows[0].source)

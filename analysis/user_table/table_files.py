@@ -32,11 +32,17 @@ _TOO_LARGE = f"more than {_COLUMNS} columns or {_CELLS} cells, blank ones too: n
 
 @dataclass(frozen=True)
 class GridRow:
-    """The cells of one row, with the name of its file and the line on which it begins."""
+    """The cells of one row, with the name of its file and the line on which it begins; its number if unit is "row"."""
 
     cells: tuple[str, ...]
     source: str
     line: int
+    unit: str = "line"
+
+    @property
+    def place(self) -> str:
+        """Return its file and line."""
+        return f"{self.source}, {self.unit} {self.line}"
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Grid:
     @property
     def place(self) -> str:
         """Return its file and first line."""
-        return f"{self.rows[0].source}, line {self.rows[0].line}"
+        return self.rows[0].place
 
 
 def trimmed(cells: Sequence[str]) -> list[str]:
@@ -133,9 +139,12 @@ def _grids(data: bytes, source: str) -> list[Grid]:
     if max(map(text.count, ",;\t|[{&<")) > _CELLS:
         raise TableError(f"{source}: {_TOO_LARGE}")
     if records := _json_records(text, source):
-        return [_record_grid(source, enumerate(records, 1))]
+        return [_record_grid(source, enumerate(records, 1), unit="row")]
     if tables := markup.read_markup(text):
-        return [_grid(source, lines, title, decimal=".") for title, lines in tables]
+        if markup.rows_share_lines(text):
+            numbered = ((title, enumerate((cells for _, cells in rows), 1)) for title, rows in tables)
+            return [_grid(source, rows, title, decimal=".", unit="row") for title, rows in numbered]
+        return [_grid(source, rows, title, decimal=".") for title, rows in tables]
     if separated := _separated(text, source):
         return [_grid(source, separated[1], decimal="." if separated[0] == "," else "")]
     if blanks := markup.blanks(text):
@@ -143,15 +152,17 @@ def _grids(data: bytes, source: str) -> list[Grid]:
     raise TableError(f"{source}: no table that is known: {_ALLOWED}")
 
 
-def _grid(source: str, rows: Iterable[tuple[int, Sequence[str]]], title: str = "", decimal: str = "") -> Grid:
+def _grid(
+    source: str, rows: Iterable[tuple[int, Sequence[str]]], title: str = "", decimal: str = "", unit: str = "line"
+) -> Grid:
     """Return the rows that are not blank, each with its line, as a grid. Raises TableError for too many cells."""
     table: list[GridRow] = []
     count = 0
     for line, cells in rows:
         count += max(1, len(cells))
         if count > _CELLS or len(trimmed(cells)) > _COLUMNS:
-            raise TableError(f"{source}, line {line}: {_TOO_LARGE}")
-        table += [GridRow(tuple(cells), source, line)] if any(cells) else []
+            raise TableError(f"{source}, {unit} {line}: {_TOO_LARGE}")
+        table += [GridRow(tuple(cells), source, line, unit)] if any(cells) else []
     return Grid(tuple(table), title, decimal)
 
 
@@ -177,7 +188,7 @@ def _sheets(data: bytes, source: str) -> Iterator[Grid]:
             sheet.reset_dimensions()  # what the file states of them may be wrong
             rows = enumerate((list(map(_cell, values)) for values in sheet.iter_rows(values_only=True)), 1)
             name = f"{source}, sheet '{sheet.title}'" if several else source
-            grid = _grid(name, rows, sheet.title if several else "", decimal=".")
+            grid = _grid(name, rows, sheet.title if several else "", decimal=".", unit="row")
             yield from [grid] if grid.rows else []
     except TableError:
         raise
@@ -191,12 +202,12 @@ def _cell(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else str(value)
 
 
-def _record_grid(source: str, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Grid:
+def _record_grid(source: str, records: Iterable[tuple[int, Mapping[str, Any]]], unit: str = "line") -> Grid:
     """Return records, each behind its line, as a grid with a column for each name."""
     records = [*records]
     names = [*dict.fromkeys(name for _, record in records for name in record)]
     rows = ((line, [_cell(record.get(name)) for name in names]) for line, record in records)
-    return _grid(source, itertools.chain([(0, names)], rows), decimal=".")
+    return _grid(source, itertools.chain([(0, names)], rows), decimal=".", unit=unit)
 
 
 def _json_records(text: str, source: str) -> list[dict[str, Any]]:

@@ -54,7 +54,7 @@ def test_one_object_a_file_is_one_row(tmp_path):
         (tmp_path / f"{ranks}.json").write_text(json.dumps({"GPUs": ranks, "images": {"per_s": rate}}))
     runs = table_contract.read_table(tmp_path).runs
     assert runs["images_per_s"].tolist() == [100, 190]
-    assert runs["place"].tolist() == ["1.json, line 1", "2.json, line 1"]
+    assert runs["place"].tolist() == ["1.json, row 1", "2.json, row 1"]
 
 
 def test_the_sheets_of_a_workbook(tmp_path):
