@@ -65,16 +65,16 @@ def run(options: argparse.Namespace) -> int:
 def _settings_path(name: str) -> Path:
     """Return the file that is to be written. Raises TableError where it cannot be."""
     if not re.fullmatch(r"[A-Za-z0-9_]+", name):
-        raise TableError(f"--write {name}: a name of letters, digits and _ is needed (WRITE=)")
+        raise TableError(f"WRITE={name}: a name of letters, digits and _ is needed")
     path = SYSTEMS / f"{name}.yaml"
     if path.exists():
-        raise TableError(f"{path}: it exists, and is not replaced; give another name (WRITE=)")
+        raise TableError(f"WRITE={name}: {path} exists, and is not replaced; give another name")
     return path
 
 
 def _write_settings(contests: list[arms.RankedContest], rows: pd.DataFrame, study: Study, path: Path) -> None:
     if len({contest.winner for contest in contests}) > 1:
-        raise TableError(f"--write {path.stem}: the models have different winners; choose one with --models (MODELS=)")
+        raise TableError(f"WRITE={path.stem}: the models have different winners; choose one with MODELS=")
     try:
         write_file(path, arms.system_file(contests[0], rows, study.records, path).encode())
     except OSError as error:
