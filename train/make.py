@@ -199,13 +199,15 @@ def _command(target: str, user: Variables) -> list[str]:
 
 
 def steps(target: str, user: Variables) -> list[MakeStep]:
-    """Return the commands of a target in their order. Raises ValueError as `overrides` does."""
+    """Return the commands of a target in their order. Raises ValueError as `overrides` does, or for EXPERIMENT=."""
     if command := _command(target, user):
         return [MakeStep(tuple(command))]
     if target == "scaling" and user.text("WRITE"):
         return [MakeStep(("train.config.program", user.path("WRITE")))]
     if target == "diagnose" and (experiment := user.text("EXPERIMENT")):
         return [_analysis("diagnose", experiment, *user.options("MODELS"), "--draw", *user.options("RESULTS"))]
+    if other := user.text("EXPERIMENT"):
+        raise ValueError(f"EXPERIMENT={other}: make {target} measures, and reads no other experiment; leave it out")
     if target == "reproduce":
         report = user.text("REPORT")
         first = MakeStep(("train.launch.reproduce", *user.options("FORCE", "DRY_RUN"), "--", report, *overrides(user)))

@@ -113,9 +113,16 @@ def test_the_commands_of_a_target(target, variables, commands):
     assert [step.command for step in steps] == [tuple(shlex.split(command)) for command in commands.split(" && ")]
 
 
-def test_a_quote_without_its_partner_is_named():
-    with pytest.raises(ValueError, match="ARGS=a='b: No closing quotation"):
-        make.overrides(make.Variables({"ARGS": "a='b"}))
+@pytest.mark.parametrize(
+    ("variables", "error"),
+    [
+        ({"ARGS": "a='b"}, "ARGS=a='b: No closing quotation"),
+        ({"EXPERIMENT": "x"}, "EXPERIMENT=x: make timeline measures, and reads no other experiment"),
+    ],
+)
+def test_a_launch_refuses_what_it_cannot_read_or_use(variables, error):
+    with pytest.raises(ValueError, match=error):
+        make.steps("timeline", make.Variables(variables))
 
 
 @pytest.mark.slow
