@@ -33,6 +33,7 @@ SMALL: dict[Any, Any] = {
 }  # fmt: skip
 _SMALL_MM = 105  # high
 _NOTE_CHARACTERS = 78
+_LABEL_CHARACTERS = 32
 _LEGEND_MM = 16  # of the height of a figure
 
 _APART = 8.0  # points: from one line to the next where intervals would hide each other
@@ -311,16 +312,19 @@ def write(axes: Axes, x: float, y: float, text: str, **style: str | float) -> No
 
 
 def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
-    """Return the figure with one legend below all its axes, and `note` above it, wrapped; both may make it higher."""
+    """Return the figure with one legend below all its axes, and `note` above it, wrapped; both may make it higher.
+
+    Long labels are wrapped, so that two columns fit.
+    """
     note = "\n".join(part for line in note.splitlines() for part in textwrap.wrap(line, _NOTE_CHARACTERS))
     handles: dict[str, Artist] = {}
     for axes in figure.axes:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    longest = max(map(len, handles), default=0)
-    fit = 1 if longest > 32 else 2 if longest > 18 else 3
+    fit = 2 if max(map(len, handles), default=0) > 18 else 3
+    names = [textwrap.fill(label, _LABEL_CHARACTERS) for label in handles]
     if handles or note:
         drawn = figure.legend(
-            handles.values(), handles.keys(), loc="outside lower center", ncols=min(fit, columns, len(handles) or 1),
+            handles.values(), names, loc="outside lower center", ncols=min(fit, columns, len(handles) or 1),
             title=note or None, alignment="left",
         )  # fmt: skip
         drawn.get_title().set(color=GREY, fontsize=5.5)

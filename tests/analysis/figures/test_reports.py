@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def legend(figure):
-    return [text.get_text() for text in figure.legends[0].get_texts()]
+    return [text.get_text().replace("\n", " ") for text in figure.legends[0].get_texts()]
 
 
 def test_a_published_curve_is_where_it_was_printed():
