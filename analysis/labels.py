@@ -123,10 +123,12 @@ def _interval_remarks(local: pd.DataFrame) -> list[str]:
     if len(rounds):
         records = rounds.groupby(["model", "series", "axis_value", "ranks"], dropna=False)["record"]
         counts = [_counted_range(records.size(), "round"), _counted_range(records.nunique(), "launch")]
-        return [f"bars: {interval_meaning(local).partition(';')[0]}", f"dots: {' in '.join(counts)} a point"]
-    points = local.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
-    has_few = bool(points["record"].nunique().min() < intervals.MIN_VALUES)
-    return ["bars: 95 % interval"] + [f"none of fewer than {intervals.MIN_VALUES} launches"] * has_few
+        remarks = [f"bars: {interval_meaning(local).partition(';')[0]}", f"dots: {' in '.join(counts)} a point"]
+        fewest, noun = records.size().min(), "rounds"
+    else:
+        points = local.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
+        remarks, fewest, noun = ["bars: 95 % interval"], points["record"].nunique().min(), "launches"
+    return remarks + [f"none of fewer than {intervals.MIN_VALUES} {noun}"] * bool(fewest < intervals.MIN_VALUES)
 
 
 def interval_meaning(local: pd.DataFrame) -> str:

@@ -6,6 +6,7 @@ With page/ this is the only package that imports Matplotlib; it draws numbers th
 import functools
 import os
 import re
+import textwrap
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ os.environ["MPLBACKEND"] = "agg"  # that of a notebook is not installed here, an
 # Figures of local records alone: own-<experiment>-<kind>.
 LOCAL = "own"
 CAPTIONS = Path(__file__).with_name("captions.toml")
+_NAMED = 2  # missing points
 
 
 @functools.cache
@@ -37,11 +39,15 @@ def captions() -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class FigureData:
-    """The data of one figure: published and local rows, as tidy tables, and records by path if it reads them."""
+    """The data of one figure: published and local rows, as tidy tables, and records by path if it reads them.
+
+    missing: why local points are not there, one line; "" if none is known to be missing.
+    """
 
     published: pd.DataFrame
     local: pd.DataFrame
     records: Mapping[str, RunRecord] = field(default_factory=dict)
+    missing: str = ""
 
     @property
     def empty(self) -> bool:
@@ -53,6 +59,11 @@ class FigureData:
         """Return whether there are local points, or several published values that can be compared."""
         values = self.published.groupby("quantity")["value"].nunique()
         return not self.local.empty or bool(values.gt(1).any())
+
+    def note(self, *own: str, **how: bool) -> str:
+        """Return the note below the figure: how to read local points (`labels.figure_note`), and what is missing."""
+        measured = self.local[self.local["kind"].eq("measured")]
+        return "\n".join(filter(None, (labels.figure_note(measured, **how), *own, self.missing)))
 
 
 Draw = Callable[[FigureData], "Figure"]
@@ -100,7 +111,32 @@ class FigureEntry:
         """Return the rows of both tables that this figure draws."""
         local = select(study.local, self.local and {"kind": "measured", **self.local})
         paths = local["record"].unique() if self.reads_records else ()
-        return FigureData(select(study.published, self.published), local, {path: study.records[path] for path in paths})
+        records = {path: study.records[path] for path in paths}
+        return FigureData(select(study.published, self.published), local, records, self._missing(study, local))
+
+    def _missing(self, study: Study, local: pd.DataFrame) -> str:
+        """Return which points of the figure have no row, as their launches failed or are left out, and why."""
+        lost = [
+            (notice, run) for notice in study.notices if (run := study.records.get(notice.path)) and self._draws(run)
+        ]
+        drawn = {Path(path).parts[-5:-3] for path in (local["record"].unique() if lost else ())}
+        reasons = {
+            run.point: textwrap.shorten(notice.reason, 60)
+            for notice, run in lost
+            if Path(notice.path).parts[-5:-3] not in drawn
+        }
+        points = [f"{point}: {reason}" for point, reason in reasons.items()]
+        more = [f"{len(points) - _NAMED} more"] if len(points) > _NAMED else []
+        return f"not drawn of local runs: {'; '.join([*points[:_NAMED], *more])}" if points else ""
+
+    def _draws(self, run: RunRecord) -> bool:
+        """Return whether the figure is of runs as this one."""
+        model = (run.config.get("model") or {}).get("name")
+        facts = {"experiment": run.experiment, "model": model, "device": run.config["device"]}
+        if not self.local:
+            return False
+        wanted = [(fact, self.local.get(name, fact)) for name, fact in facts.items()]
+        return all(fact in (value if isinstance(value, tuple) else (value,)) for fact, value in wanted)
 
 
 @dataclass(frozen=True)

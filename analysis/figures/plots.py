@@ -33,7 +33,7 @@ SMALL: dict[Any, Any] = {
 }  # fmt: skip
 _SMALL_MM = 105  # high
 _NOTE_CHARACTERS = 78
-_LABEL_CHARACTERS = 32
+_LABEL_CHARACTERS, _FEW_LABELS = 32, 4  # of which two columns fit; so many labels stand below each other
 _LEGEND_MM = 16  # of the height of a figure
 
 _APART = 8.0  # points: from one line to the next where intervals would hide each other
@@ -101,7 +101,9 @@ class DrawnLine:
 
 
 def through(line: DrawnLine, numbers: Mapping[float, Number], **more: Any) -> DrawnLine:
-    """Return a line through numbers with their intervals, by x."""
+    """Return a line through numbers with their intervals, by x; its label says why one has none, if that is known."""
+    why = next((number.no_interval.partition(";")[0] for number in numbers.values() if number.no_interval), "")
+    more["label"] = f"{line.label}; no bar: {why}" if line.label and why else line.label
     y, low, high = ([getattr(number, end) for number in numbers.values()] for end in ("value", "low", "high"))
     return replace(line, x=[*numbers], y=y, low=low, high=high, **more)
 
@@ -314,14 +316,15 @@ def write(axes: Axes, x: float, y: float, text: str, **style: str | float) -> No
 def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
     """Return the figure with one legend below all its axes, and `note` above it, wrapped; both may make it higher.
 
-    Long labels are wrapped, so that two columns fit.
+    Many long labels are wrapped, so that two columns fit.
     """
     note = "\n".join(part for line in note.splitlines() for part in textwrap.wrap(line, _NOTE_CHARACTERS))
     handles: dict[str, Artist] = {}
     for axes in figure.axes:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    fit = 2 if max(map(len, handles), default=0) > 18 else 3
-    names = [textwrap.fill(label, _LABEL_CHARACTERS) for label in handles]
+    longest, many = max(map(len, handles), default=0), len(handles) > _FEW_LABELS
+    fit = 3 if longest <= 18 else 2 if longest <= _LABEL_CHARACTERS or many else 1
+    names = [textwrap.fill(label, _LABEL_CHARACTERS) if many else label for label in handles]
     if handles or note:
         drawn = figure.legend(
             handles.values(), names, loc="outside lower center", ncols=min(fit, columns, len(handles) or 1),

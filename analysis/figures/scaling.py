@@ -49,7 +49,7 @@ def _throughput(points: FigureData) -> Figure:
         _rates(axes, rows, over)
         plots.doubling(axes, local[over], _axis_label(over) if axes is panels[-1] else "")
     panels[-1].plot([], [], ":", color=plots.GREY, label="ideal")
-    return plots.legend(fig, labels.figure_note(local))
+    return plots.legend(fig, points.note())
 
 
 def _rates(axes: Axes, local: pd.DataFrame, over: str) -> None:
@@ -79,7 +79,7 @@ def _efficiency(points: FigureData) -> Figure:
         _control(panels[-1], local, over)
     for axes in panels:
         plots.doubling(axes, local[over], _axis_label(over) if axes is panels[-1] else "")
-    return plots.legend(fig, labels.figure_note(local))
+    return plots.legend(fig, points.note())
 
 
 def _by_wall_time(axes: Axes, local: pd.DataFrame, over: str) -> None:
@@ -131,7 +131,7 @@ def _phases(points: FigureData) -> Figure:
         n = rows[rows["quantity"] == "job_s"].groupby(over)["record"].nunique()
         axes.set_title(textwrap.fill(", ".join([str(model), labels.n_range(n), *labels.distinctions(rows, local)]), 18))
     panels[0].set_ylabel("time of the job [s]")
-    return plots.legend(fig, labels.figure_note(local, stacked=True))
+    return plots.legend(fig, points.note(stacked=True))
 
 
 def _stack(axes: Axes, rows: pd.DataFrame, over: str) -> None:

@@ -1,6 +1,7 @@
 """Figures over a setting: throughput, energy, rates of links, allreduce over sizes; and of arms over their base."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -19,27 +20,29 @@ from analysis.table.swept_axis import SCALING
 from common.terminal import counted
 
 
-def _over(local: pd.DataFrame, column: str, x_axis: Callable[[Axes], None]) -> Figure:
+def _over(points: FigureData, column: str, x_axis: Callable[[Axes], None]) -> Figure:
     """Return the throughput over a column, with its bounds, in a panel for each unit.
 
     x_axis: sets up the axis of the column.
     """
-    units = labels.by_rate_unit(local)
+    units = labels.by_rate_unit(points.local)
     fig, panels = plots.canvas(len(units), 1, height_mm=24 + 48 * len(units))
     for axes, rows in zip(panels, units, strict=True):
         plots.throughput(axes, rows, column)
         x_axis(axes)
-    return plots.legend(fig, labels.figure_note(local))
+    return plots.legend(fig, points.note())
 
 
 def _throughput(points: FigureData) -> Figure:
     local, values = positioned(points.local)
-    return _over(local, "position", lambda axes: plots.setting(axes, values, str(local["axis"].iloc[0])))
+    return _over(
+        replace(points, local=local), "position", lambda axes: plots.setting(axes, values, str(local["axis"].iloc[0]))
+    )
 
 
 def _batch(points: FigureData) -> Figure:
     batches = points.local["global_batch"]
-    return _over(points.local, "global_batch", lambda axes: plots.doubling(axes, batches, "global batch [images]"))
+    return _over(points, "global_batch", lambda axes: plots.doubling(axes, batches, "global batch [images]"))
 
 
 def _division(points: FigureData) -> Figure:
@@ -50,7 +53,7 @@ def _division(points: FigureData) -> Figure:
         plots.doubling(axes, ranks, "ranks per node x threads per rank")
         axes.set_xticks(ranks, [f"{r} x {t}" for r, t in zip(ranks, divisions["threads_per_rank"], strict=True)])
 
-    return _over(points.local, "ranks_per_node", x_axis)
+    return _over(points, "ranks_per_node", x_axis)
 
 
 def positioned(table: pd.DataFrame, column: str = "axis_value") -> tuple[pd.DataFrame, list[float]]:
@@ -105,7 +108,7 @@ def _side_by_side(points: FigureData) -> Figure:
     _row_axis(axes, ticks)
     axes.set_xlim(0)
     axes.set_xlabel("throughput [images/s]")
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, points.note())
 
 
 def _overhead(points: FigureData) -> Figure:
@@ -120,7 +123,7 @@ def _overhead(points: FigureData) -> Figure:
     axes.axvline(1, color=plots.GREY, linestyle=":")
     _row_axis(axes, ticks, below=0.4)
     axes.set_xlabel("ratio of throughputs")
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, points.note())
 
 
 def _energy_over_axis(points: FigureData) -> Figure:
@@ -133,7 +136,7 @@ def _energy_over_axis(points: FigureData) -> Figure:
         finish(axes, axes is panels[-1])
         axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
         axes.set_ylabel(ENERGY_LABELS[quantity])
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, points.note())
 
 
 def _measured_quantities(local: pd.DataFrame) -> list[str]:
@@ -173,7 +176,7 @@ def _energy_side_by_side(points: FigureData) -> Figure:
         name = f"{labels.name(at['model'].iloc[0])}, {counted(at['ranks'].iloc[0], 'rank')}, n={len(at)}"
         ticks.append("\n".join([name, *labels.distinctions(at, runs)]))
     _row_axis(panels[0], ticks)
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, points.note())
 
 
 def _link_line(rows: pd.DataFrame, value: str) -> DrawnLine:
@@ -187,11 +190,10 @@ def _link_line(rows: pd.DataFrame, value: str) -> DrawnLine:
 
 def _link_rates(points: FigureData) -> Figure:
     rates = link_rates(points.local)
-    measured = points.local[points.local["kind"].eq("measured")]
     if rates.empty:
         fig, (axes,) = plots.canvas(height_mm=40)
         plots.write(axes, 0.5, 0.5, "no control: run the experiment to its end", ha="center")
-        return plots.legend(fig, labels.figure_note(measured))
+        return plots.legend(fig, points.note())
     fig, panels = plots.canvas(2, 1, height_mm=112, sharex=True)
     rates, values = positioned(rates, "link_mbit_per_s")
     series = [rows for _, rows in rates.groupby(["model", "series"], sort=False)]
@@ -209,7 +211,7 @@ def _link_rates(points: FigureData) -> Figure:
         plots.setting(axes, values, "limit of a node's link [Mbit/s]" if axes is panels[-1] else "")
     nodes = ", ".join(str(n) for n in sorted(rates["nodes"].unique()))
     panels[0].set_title(f"{nodes} nodes", loc="left")
-    return plots.legend(fig, labels.figure_note(measured))
+    return plots.legend(fig, points.note())
 
 
 _OPERATIONS = {"gloo": ("Gloo", plots.BLUE, "o"), "mpi": ("MPI", plots.RED, "s"), "nccl": ("NCCL", plots.GREEN, "^")}

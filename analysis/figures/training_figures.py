@@ -44,7 +44,7 @@ def _curves(points: FigureData) -> Figure:
         axes.set_ylabel(f"{part} accuracy")
     panels[-1].set_xlabel("epoch")
     panels[-1].xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    return plots.legend(fig, labels.figure_note(points.local, scaling=False))
+    return plots.legend(fig, points.note(scaling=False))
 
 
 _PANELS_OF_TIMES = (
@@ -63,7 +63,7 @@ def _time_to_accuracy(points: FigureData) -> Figure:
         finish(axes, axes is panels[-1])
         axes.set_ylim(0)
         axes.set_ylabel(label)
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, points.note())
 
 
 def _final_accuracy(points: FigureData) -> Figure:
@@ -75,7 +75,7 @@ def _final_accuracy(points: FigureData) -> Figure:
         _draw_series(axes, last, "value", scaling=False)
         finish(axes, axes is panels[-1])
         axes.set_ylabel(f"final {part}\naccuracy")
-    return plots.legend(fig, labels.figure_note(points.local, scaling=False))
+    return plots.legend(fig, points.note(scaling=False))
 
 
 def _draw_series(axes: Axes, runs: pd.DataFrame, column: str, scaling: bool) -> None:

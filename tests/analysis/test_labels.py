@@ -68,3 +68,4 @@ def test_an_interval_in_rounds_says_which_variation_it_allows_for(results):
     assert "another hour or day may differ by more" in labels.caption_note(results.table())
     one_launch = results.table().query("repeat == 0")
     assert "for more rounds of the same launch" in labels.interval_meaning(one_launch)
+    assert labels.figure_note(one_launch.query("not round > 4")).endswith("; none of fewer than 6 rounds")

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import labels
 from analysis.figures import FigureData, FigureEntry, plots
 from analysis.figures.plots import DrawnLine
 
@@ -50,7 +49,7 @@ def _throughput(points: FigureData) -> Figure:
     plots.write(
         axes, 0.03, 0.97, f'the report: "almost linear [...] up to {largest} GPUs";\nits points are not known', va="top"
     )
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, points.note())
 
 
 FIGURES = [

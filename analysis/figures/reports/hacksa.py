@@ -33,6 +33,17 @@ def _line(published: pd.DataFrame, quantity: str, value: str, template: DrawnLin
     return replace(template, x=[point.size for point in curve], y=[getattr(point, value).value for point in curve])
 
 
+def _missing(published: pd.DataFrame) -> str:
+    """Return which points of the report are not drawn, and why; "" if all are."""
+    zero = published[published["value"].eq(0)]
+    reasons = [
+        f"{labels.name(row['model'])} on {row['ranks']} GPUs: printed as 0.00 images/s" for _, row in zero.iterrows()
+    ]
+    largest = published.groupby("model")["ranks"].max()
+    reasons += [f"{labels.name(model)} on 32 GPUs: no run in the report" for model in largest.index[largest < 32]]
+    return f"not drawn of the report: {'; '.join(reasons)}" if reasons else ""
+
+
 def _speedup(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=88)
     gpus = [*points.published["ranks"], *points.local["ranks"]]
@@ -59,7 +70,7 @@ def _speedup(points: FigureData) -> Figure:
     plots.logarithmic(time, "training time [s]")
     time.grid(False)
     time.spines["right"].set_visible(True)
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, points.note(_missing(points.published)))
 
 
 _MODELS = ("vgg19", "resnet101v2", "inceptionv4")
@@ -76,7 +87,7 @@ def _efficiency(points: FigureData, quantity: str, by: str, stated: float) -> Fi
     axes.axhline(stated, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"the report's bound, {stated:g}")
     plots.doubling(axes, [*points.published["ranks"], *points.local["ranks"]], _GPUS)
     plots.fraction(axes, f"efficiency by {'speed' if by == 'throughput' else by}")
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, points.note(_missing(points.published[points.published["quantity"] == quantity])))
 
 
 def _at(gpus: pd.Series, values: pd.Series, template: DrawnLine) -> DrawnLine:

@@ -35,7 +35,7 @@ def _accuracy(points: FigureData) -> Figure:
     axes.set_ylim(0, 1)
     axes.set_ylabel("accuracy")
     plots.write(axes, 0.03, 0.03, "the report's curves are lost")
-    return plots.legend(fig, labels.figure_note(points.local, scaling=False))
+    return plots.legend(fig, points.note(scaling=False))
 
 
 def _gpu_use(points: FigureData) -> Figure:
@@ -53,7 +53,7 @@ def _gpu_use(points: FigureData) -> Figure:
     axes.set_yticks(range(len(bars)), [label for label, *_ in bars])
     axes.set_xlabel("time [s]")
     axes.grid(False, axis="y")
-    return plots.legend(fig, labels.figure_note(points.local, stacked=True))
+    return plots.legend(fig, points.note(stacked=True))
 
 
 _NAMES = {"fruit": "fruit", "caltech256": "Caltech256"}
@@ -107,7 +107,7 @@ def _over_ranks(
     else:
         axes.set_ylim(0)
         axes.set_ylabel(label)
-    return plots.legend(fig, labels.figure_note(points.local, scaling=not epochs))
+    return plots.legend(fig, points.note(scaling=not epochs))
 
 
 def _epoch_time(points: FigureData) -> Figure:

@@ -11,6 +11,7 @@ from analysis.figures import FigureData, FigureEntry, plots
 from analysis.figures.plots import DrawnLine
 
 _NODES = [1, 2, 4, 8]
+_STATED = "the report's text states these points alone"
 
 
 def _published(figure: str, quantity: tuple[str, ...] = ("images_per_s",)) -> dict[str, object]:
@@ -59,7 +60,8 @@ def _ranks_threads(points: FigureData) -> Figure:
     ticks = {1: "1\n(1 x 28)", 2: "2\n(2 x 14)", 4: "4\n(4 x 7)"}
     ticks = {int(ranks): str(ranks) for ranks in sorted(points.local["ranks_per_node"].unique())} | ticks
     axes.set_xticks(list(ticks), list(ticks.values()))
-    return plots.legend(fig, labels.figure_note(points.local))
+    plots.write(axes, 0.03, 0.06, _STATED)
+    return plots.legend(fig, points.note())
 
 
 def _batches(axes: Axes, points: FigureData, published: list[DrawnLine]) -> None:
@@ -77,13 +79,14 @@ def _batch_cpu(points: FigureData) -> Figure:
     if points.local.empty:
         axes.set_yticks([])
         plots.write(axes, 0.72, 0.5, "the report's\npoints are lost", ha="center")
-    return plots.legend(fig, labels.figure_note(points.local), columns=1)
+    return plots.legend(fig, points.note(), columns=1)
 
 
 def _batch_gpu(points: FigureData) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=70)
     _batches(axes, points, _points(points, "global_batch"))
-    return plots.legend(fig, labels.figure_note(points.local))
+    plots.write(axes, 0.03, 0.06, _STATED)
+    return plots.legend(fig, points.note())
 
 
 def _weak(points: FigureData) -> Figure:
@@ -109,9 +112,10 @@ def _weak(points: FigureData) -> Figure:
     plots.doubling(axes, [*_NODES, *points.local["nodes"]], "nodes")
     axes.set_xlim(right=max([8, *points.local["nodes"]]) * 1.45)
     axes.plot([], [], ":", color=plots.GREY, label="ideal, from 1 node")
+    plots.write(axes, 0.97, 0.06, _STATED, ha="right")
     if not (rate["nodes"] == 1).any():
         axes.plot([], [], "x", color=plots.GREY, label="at 8 / stated speedup")
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, points.note())
 
 
 _WEAK = ("images_per_s", "speedup_throughput")
@@ -126,7 +130,7 @@ def _strong(points: FigureData, remark: str) -> Figure:
     plots.doubling(axes, nodes, "nodes")
     plots.logarithmic(axes, "speedup by throughput", 2)
     plots.write(axes, 0.03, 0.97, remark, va="top")
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, points.note())
 
 
 _STRONG_GPU = 'the report, without numbers:\nInception v3 scales best;\nResNet50 "not that linear\nafter 4 nodes"'

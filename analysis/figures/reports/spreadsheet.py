@@ -61,7 +61,7 @@ def _columns(points: FigureData, value: str, axis_label: str) -> Figure:
             plots.draw_bounds(axes, points.local[points.local["model"] == model], "ranks", plots.BLACK)
         axes.label_outer() if value != "rate" else None
     fig.supylabel(axis_label, fontsize=7)
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, points.note())
 
 
 _EIGHT = "os^vDPX*"  # markers
@@ -80,7 +80,7 @@ def _comparison(points: FigureData, ratio: str, label: str, speedups: bool) -> F
     plots.draw(axes, published + drawn)
     plots.doubling(axes, [*_GPUS, *(x for line in drawn for x in line.x)], "GPUs")
     axes.set_ylabel(label)
-    return plots.legend(fig, labels.figure_note(points.local) if drawn else "")
+    return plots.legend(fig, points.note() if drawn else "")
 
 
 def _local_ratios(local: pd.DataFrame, ratio: str, speedups: bool) -> Iterator[DrawnLine]:

@@ -14,7 +14,7 @@ from analysis.figures import (
     training_figures,
 )
 from analysis.study import Study
-from record.schema import Epoch
+from record.schema import Epoch, Failure
 from tests.helpers.drawn_figures import draw, lines
 from tests.helpers.run_records import QUOTA, Results, make_rounds, save
 from tests.helpers.studies import curve_in_rounds, fill
@@ -35,6 +35,19 @@ REPORTS = [entry.id for entry in FIGURES]
 # Experiments whose kinds of figures another experiment above has too.
 ALIKE = tuple(f"own-{name}-" for name in ("strong-scaling", "fixed-work", "bnl-throughput", "tf-benchmarks", "fruit",
                                          "caltech256", "accuracy-digits"))  # fmt: skip
+
+
+def test_a_figure_names_its_points_whose_launches_failed(results):
+    failure = Failure("killed by signal 9", rank=1)
+    for nodes, repeat, failed in ((1, 0, None), (1, 1, failure), (2, 0, failure)):  # of one node there is a point
+        results.add(nodes=nodes, repeat=repeat, failure=failed)
+    results.add(experiment="strong_scaling", nodes=4, failure=failure)
+    study = results.study()
+    missing = {id: entry.points(study).missing for id, entry in registry.figures(study.local).items()}
+    assert missing["001-figure-5"] == "not drawn of local runs: resnet50_nodes=2: killed by signal 9 (rank 1)"
+    assert missing["001-figure-6"] == ""  # of GPUs
+    assert missing["001-figure-7"].endswith("resnet50_nodes=4: killed by signal 9 (rank 1)")
+    assert missing["000-vgg19"] == missing["003-throughput"] == ""
 
 
 @pytest.fixture(scope="module")
