@@ -37,6 +37,7 @@ _LABEL_CHARACTERS, _FEW_LABELS = 32, 4  # of which two columns fit; so many labe
 _LEGEND_MM = 16  # of the height of a figure
 
 _APART = 8.0  # points: from one line to the next where intervals would hide each other
+_SHORT = 8.0  # from the bottom to the top of a short logarithmic axis
 _NEAR = 0.12  # of the larger of two values, which a marker is high
 
 # The colours of Okabe and Ito. One for each family of models, so that a model has the same colour in every figure.
@@ -289,8 +290,10 @@ def doubling(axes: Axes, ticks: Iterable[float], label: str) -> None:
 
 
 def logarithmic(axes: Axes, label: str, base: int = 10) -> None:
-    """Set up a logarithmic y axis with plain numbers: 1, 2, 5, 10, ... or the powers of another base."""
-    log_axis(axes, "y", base, (1, 2, 5) if base == 10 else (1,))
+    """Set up a logarithmic y axis with plain numbers: 1, 2, 5, 10, or more if it is short; or the powers of a base."""
+    low, high = axes.get_ylim()
+    decimal = (1, 2, 5) if high > _SHORT * low else (1, 1.5, 2, 3, 5, 7)
+    log_axis(axes, "y", base, decimal if base == 10 else (1,))
     axes.set_ylabel(label)
 
 
@@ -324,7 +327,7 @@ def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     longest, many = max(map(len, handles), default=0), len(handles) > _FEW_LABELS
     fit = 3 if longest <= 18 else 2 if longest <= _LABEL_CHARACTERS or many else 1
-    names = [textwrap.fill(label, _LABEL_CHARACTERS) if many else label for label in handles]
+    names = [textwrap.fill(label, _LABEL_CHARACTERS, break_on_hyphens=False) if many else label for label in handles]
     if handles or note:
         drawn = figure.legend(
             handles.values(), names, loc="outside lower center", ncols=min(fit, columns, len(handles) or 1),

@@ -16,6 +16,7 @@ from analysis.experiments import StepTimes, step_times
 from analysis.figures import WITH_CONTROL, FigureData, FigureKind, plots
 from analysis.figures.plots import DrawnLine
 from analysis.table import controls
+from common.terminal import counted
 
 # In the order of a job. Phases of a second or less in most jobs share a colour with their neighbours. In grey, hatches
 # distinguish them.
@@ -163,6 +164,7 @@ _DRAWN_TIMES = 300  # points of a line
 def _step_times(points: FigureData) -> Figure:
     steps = step_times(points.local, points.records)
     over = str(points.local["axis"].iloc[0])
+    noun, _, rest = _axis_label(over).partition(" ")  # "ranks per node"
     sizes = sorted(steps[over].unique())
     measured = steps[steps["kind"].eq("measured")]
     series = list(measured.groupby(["model", "series"], sort=False))
@@ -170,25 +172,26 @@ def _step_times(points: FigureData) -> Figure:
     for axes, ((model, _), rows) in zip(panels, series, strict=True):
         launch_steps = steps[steps["record"].isin(rows["record"])]
         for (size, control), at in launch_steps.groupby([over, launch_steps["kind"].eq("control")]):
-            name = f"{size} {_axis_label(over)}".removesuffix("s" if size == 1 else "")
+            name = f"{counted(float(str(size)), noun.removesuffix('s'))} {rest}".rstrip()
             label = f"{name}, without allreduce" if control else name
-            colour, style = plots.nth_colour(sizes.index(size)), "--" if control else "-"
-            _distribution(axes, np.concatenate(at["times"].tolist()), label, colour, style)
+            _distribution(axes, np.concatenate(at["times"].tolist()), label, sizes.index(size), bool(control))
         counts = [sum(map(len, at["times"])) for _, at in launch_steps.groupby([over, "kind"])]
         title = [labels.name(model), f"{labels.n_range(counts)} steps", *labels.distinctions(rows, measured)]
         axes.set_title(textwrap.fill(", ".join(title), 60), loc="left")
         _time_axis(axes, axes is panels[-1])
-    panels[0].plot([], [], "o", color=plots.GREY, markersize=3, label="5th, 50th, 95th, 99th percentile")
-    return plots.legend(fig, "local: " + "; ".join(points.local["machine"].unique()))
+    marks = f"marks: {', '.join(f'{share}th' for share in PERCENTILES)} percentile"
+    return plots.legend(fig, f"local: {'; '.join(points.local['machine'].unique())}\n{marks}")
 
 
-def _distribution(axes: Axes, times: StepTimes, label: str, colour: str, style: str) -> None:
-    """Draw the distribution of the times [s] of one point, in ms."""
-    shares = np.linspace(0, 1, _DRAWN_TIMES)
-    axes.plot(np.quantile(times, shares) * 1e3, shares, color=colour, linestyle=style, label=label)
-    marked = np.array(PERCENTILES) / 100
-    face = colour if style == "-" else "white"
-    axes.plot(np.quantile(times, marked) * 1e3, marked, "o", color=colour, mfc=face, markersize=3)
+def _distribution(axes: Axes, times: StepTimes, label: str, nth: int, control: bool) -> None:
+    """Draw the distribution of the times [s] of the nth point, in ms; a control is dashed, with hollow marks."""
+    colour = plots.nth_colour(nth)
+    line: dict[str, Any] = {"color": colour, "linestyle": "--" if control else "-"}
+    mark: dict[str, Any] = {"marker": plots.nth_marker(nth), "mfc": "white" if control else colour, "markersize": 3}
+    shares, marked = np.linspace(0, 1, _DRAWN_TIMES), np.array(PERCENTILES) / 100
+    axes.plot(np.quantile(times, shares) * 1e3, shares, **line)
+    axes.plot(np.quantile(times, marked) * 1e3, marked, color=colour, **mark | {"linestyle": ""})
+    axes.plot([], [], label=label, **line, **mark)
 
 
 def _time_axis(axes: Axes, last: bool) -> None:

@@ -183,6 +183,9 @@ def _draw_losses(points: FigureData) -> Figure:
         title = f"{scaled[0].run['optimizer'].capitalize()}, rate {scaled[0].one['learning_rate']:g} x ranks"
         _losses(as_report, scaled, title, over_images=True)
         as_report.set_yscale("log")
+    else:
+        as_report.set_axis_off()
+        plots.write(as_report, 0.5, 0.5, "a rate times the ranks:\nnot measured", ha="center")
     off.set_yscale("log")
     off.margins(y=0.15)
     off.axhline(TOLERANCE, color=plots.GREY, linestyle=":")

@@ -120,3 +120,14 @@ def test_a_published_line_is_hollow_where_it_would_hide_another_but_no_measured_
     _, (axes,) = plots.canvas()
     plots.draw(axes, [replace(first, shared=[True]), near])
     assert [face for *_, face in marks(axes)] == ["white", plots.BLACK]
+
+
+@pytest.mark.parametrize(
+    ("y", "ticks"), [([64, 190], [70, 100, 150]), ([20, 38], [20, 30]), ([5, 160], [5, 10, 20, 50, 100])]
+)
+def test_a_short_logarithmic_axis_has_more_ticks(y, ticks):
+    _, (axes,) = plots.canvas()
+    axes.plot([1, 2], y)
+    plots.logarithmic(axes, "")
+    low, high = axes.get_ylim()
+    assert [tick for tick in axes.get_yticks() if low <= tick <= high] == pytest.approx(ticks)
