@@ -123,7 +123,7 @@ def test_a_published_line_is_hollow_where_it_would_hide_another_but_no_measured_
 
 
 @pytest.mark.parametrize(
-    ("y", "ticks"), [([64, 190], [70, 100, 150]), ([20, 38], [20, 30]), ([5, 160], [5, 10, 20, 50, 100])]
+    ("y", "ticks"), [([64, 190], [70, 100, 150, 200]), ([20, 38], [20, 30]), ([5, 160], [5, 10, 20, 50, 100])]
 )
 def test_a_short_logarithmic_axis_has_more_ticks(y, ticks):
     _, (axes,) = plots.canvas()
