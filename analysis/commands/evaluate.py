@@ -41,10 +41,9 @@ _MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "FILE", 
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `bundle` made")
+    bundle_check.declare(parser)
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="E1,E3",
                         help="also measure these experiments of ARTIFACT.md")  # fmt: skip
-    parser.add_argument("--sign-key", type=Path, metavar="PUBLIC_KEY", help="the archive must be signed with this key")
     arguments.add(parser, "--results")
     arguments.add(parser, "--out", default=Path("figures/evaluation.md"))
 
