@@ -5,7 +5,7 @@ import pytest
 
 from record import this_kit
 
-pytestmark = pytest.mark.slow  # starts git
+starts_git = pytest.mark.slow
 
 
 def git(folder, *arguments):
@@ -28,6 +28,7 @@ def clone(tmp_path):
     return folder
 
 
+@starts_git
 def test_a_clone_has_its_commit_and_is_changed_only_if_its_code_is(clone):
     commit = git(clone, "rev-parse", "HEAD")
     for name in ("log.lammps", "results-a/record.json", "references/site.json", "docs/page.md"):
@@ -44,6 +45,7 @@ def test_a_clone_has_its_commit_and_is_changed_only_if_its_code_is(clone):
         commit = git(clone, "rev-parse", "HEAD")
 
 
+@starts_git
 def test_an_archive_has_the_commit_of_its_clone_also_inside_another_repository(clone, tmp_path, monkeypatch):
     git(clone, "archive", "--prefix=kit/", f"--output={tmp_path / 'kit.tar'}", "HEAD")
     other = tmp_path / "other"
@@ -58,6 +60,7 @@ def test_an_archive_has_the_commit_of_its_clone_also_inside_another_repository(c
     assert this_kit.commit(other / "kit") == expected
 
 
+@starts_git
 def test_a_copy_without_a_commit_has_none_also_inside_another_repository(clone, monkeypatch):
     copy = clone / "copy"
     copy.mkdir()
@@ -77,11 +80,14 @@ def test_a_copy_without_a_commit_has_none_also_inside_another_repository(clone, 
         ("unknown\n", (None, None)),
     ],
 )
-def test_an_image_has_the_commit_that_its_build_wrote(tmp_path, written, expected):
-    file = tmp_path / this_kit.IN_IMAGE
-    file.parent.mkdir()
-    file.write_text(written)
-    assert this_kit.commit(tmp_path) == expected
+def test_an_image_has_the_commit_that_its_build_wrote(tmp_path, monkeypatch, written, expected):
+    monkeypatch.setenv("PATH", "/nowhere")  # without git
+    assert (this_kit.image(tmp_path), this_kit.commit(tmp_path)) == (None, (None, None))
+    for name, text in (("commit", written), ("built", "cpu 1.2.3\n")):  # as in the Dockerfile
+        file = tmp_path / "containers" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    assert (this_kit.image(tmp_path), this_kit.commit(tmp_path)) == ("cpu 1.2.3", expected)
 
 
 def test_the_version_is_that_of_the_project(tmp_path):

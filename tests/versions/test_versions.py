@@ -97,6 +97,8 @@ def test_a_newer_version_is_refused_with_the_version_of_the_kit_that_reads_it(tm
     assert str(error.value) == (
         f"r: version {newer} of its schema; {reads}: read it with version 9.1.0 of the kit, or a newer one"
     )
+    with pytest.raises(record.RecordError, match=f"{reads}: take a newer kit$"):
+        record.loads(f'{{"schema_version": {newer}}}'.encode(), "r")
     with pytest.raises(record.RecordError, match=f"version 3 of its schema; {reads}$"):
         record.loads(b'{"schema_version": 3}', "r")
     file = tmp_path / "newer.json"
