@@ -18,7 +18,8 @@ def test_a_part_has_its_rank_host_and_process_in_its_name_and_a_file_with_nearly
 
 
 def test_only_files_with_the_exact_names_are_those_of_a_timeline(tmp_path):
-    paths = [protocol.horovod_timeline_path(tmp_path), protocol.operations_path(tmp_path, 3)]
+    paths = [tmp_path / "horovod-timeline.json", tmp_path / "operations-3.json.gz"]
+    assert [protocol.horovod_timeline_path(tmp_path), protocol.operations_path(tmp_path, 3)] == paths
     copies = (tmp_path / name for name in ("horovod-timeline (copy).json", "operations-3 (copy).json.gz"))
     for path in (*paths, *copies):
         path.touch()

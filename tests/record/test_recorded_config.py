@@ -1,6 +1,7 @@
 import hashlib
 import json
 
+import msgspec
 import pytest
 
 from record import migrations, recorded_config
@@ -33,3 +34,29 @@ def test_nodes_share_the_machine_of_a_launcher_that_starts_them_there():
     launchers = [{"name": "ssh"}, {"name": "local"}, {"name": "emulated"}, {"name": "local", "starts": "over_ssh"}]
     shared = [recorded_config.nodes_share_machine({"launcher": launcher}) for launcher in launchers]
     assert shared == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("key", "allowed", "refused"),
+    [
+        ("model.name", ["", "m" * 1000], ["m" * 1001, 1]),
+        ("model.image_size", [0, 1_000_000], [-1, 1_000_001]),
+        ("model.parameters", [0, 2**53], [-1, 2**53 + 1]),
+        ("distribution.backward_passes_per_step", [1, 1_000_000], [0, 1_000_001]),
+        ("distribution.cycle_time_ms", [0.0, 1e15, None], [-1e-9, 1.1e15]),
+        ("launcher.cores_fraction", [0.01, 1], [0, 1.01]),
+        ("system.cpu_quota_per_node", [1e-6, 1e6], [9e-7, 1.1e6]),
+        ("seed", [-(2**53), 2**53], [-(2**53) - 1, 2**53 + 1]),
+    ],
+)
+def test_a_value_that_is_out_of_its_range_is_refused_with_its_key(key, allowed, refused):
+    section, _, name = key.rpartition(".")
+
+    def check(value):
+        recorded_config.check({section: {name: value}} if section else {name: value})
+
+    for value in allowed:
+        check(value)
+    for value in refused:
+        with pytest.raises(msgspec.ValidationError, match=rf"`\$\.{key}`"):
+            check(value)

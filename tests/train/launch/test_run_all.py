@@ -77,7 +77,7 @@ def test_no_launch_is_made_with_code_that_changed_since_the_command_began(runs, 
 
 
 def test_a_launch_records_when_its_rounds_had_to_end_and_the_command_that_the_user_typed(runs, monkeypatch):
-    monkeypatch.setenv(protocol.TYPED_COMMAND, "make scaling 'COMMAND=./solver {ranks}' NODES=2")
+    monkeypatch.setenv("TYPED_COMMAND", "make scaling 'COMMAND=./solver {ranks}' NODES=2")
     budget = RoundsBudget(41.5, protocol.RoundsTask(0.0, 17))
     assignment = one_run.make_assignment(Run(curve(), 0), WrittenRanks(), 1, budget=budget)
     identity = parts.identity(assignment, assignment.config)
