@@ -1,6 +1,8 @@
 import socket
+import struct
 import threading
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -15,23 +17,35 @@ from train.loop.timed_steps import Steps
 KEY = b"k" * 64
 
 
-def space(*events):
-    """The output of TensorFlow's profiler for one thread, from the names, begins and durations in ps of its events."""
-    names = {number: SimpleNamespace(name=name, display_name="") for number, (name, *_) in enumerate(events)}
-    line = SimpleNamespace(id=7, name="worker", display_name="", timestamp_ns=1_763_900_000_000_000_000, events=[
-        SimpleNamespace(metadata_id=number, offset_ps=begin_ps, duration_ps=duration_ps)
-        for number, (_, begin_ps, duration_ps) in enumerate(events)
-    ])  # fmt: skip
-    return SimpleNamespace(planes=[SimpleNamespace(lines=[line], event_metadata=names)])
+def space(*threads):
+    """The output of TensorFlow's profiler for threads: number, begin in ns, and names, begins, durations in ps."""
+    lines, kinds = [], {}
+    for thread, timestamp_ns, *events in threads:
+        line = SimpleNamespace(id=thread, name="worker", display_name="", timestamp_ns=timestamp_ns, events=[])
+        for name, begin_ps, duration_ps in events:
+            line.events.append(SimpleNamespace(metadata_id=name, offset_ps=begin_ps, duration_ps=duration_ps))
+            kinds[name] = SimpleNamespace(name=name, display_name="")
+        lines.append(line)
+    return SimpleNamespace(planes=[SimpleNamespace(lines=lines, event_metadata=kinds)])
 
 
 def test_operations_are_placed_by_the_begin_of_the_steps_to_the_picosecond():
+    since_epoch_ns = 1_763_900_000_000_000_000
     steps = ("profiled steps", 2_000_000_000, 500_000_000_000)
     operations = ("Conv2D", 2_000_001_500, 300_000_000), ("before", 1_000_000_000, 1_000)
-    assert timeline.operations(space(steps, *operations)) == [
+    later = (8, since_epoch_ns + 7_000, ("MatMul", 2_000_000_000, 1_000_000))
+    assert timeline.operations(space((7, since_epoch_ns, steps, *operations), later)) == [
         ("worker/7", "Conv2D", 0.0015, 300.0),
         ("worker/7", "before", -1000.0, 0.001),
+        ("worker/8", "MatMul", 7.0, 1.0),
     ]
+
+
+def test_of_all_answers_the_quickest_gives_the_offset_of_a_clock(monkeypatch):
+    asked_and_answered = iter([20.0, 24.0, 10.0, 12.0] + [20.0, 24.0] * 98)
+    monkeypatch.setattr(timeline, "time", SimpleNamespace(time=lambda: next(asked_and_answered)))
+    sent = {"send": lambda data: None, "receive": lambda: struct.pack("!d", 111.0)}
+    assert timeline._ask(SimpleNamespace(socket=nullcontext(), **sent)) == timeline.ClockOffset(100.0, 1.0)
 
 
 @pytest.fixture
