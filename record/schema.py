@@ -520,6 +520,7 @@ def _check_version(file: _Version, where: str) -> None:
 
 
 def _check_digest(text: bytes, sha256: str, where: str) -> None:
+    """Raise RecordError for a text with another checksum, ValueError for one in which an object has a key twice."""
     if digest(text, sha256) != sha256 and digest(as_written(text), sha256) != sha256:
         raise RecordError(f"{where}: its content does not match its sha256: edited after it was written")
 
@@ -529,10 +530,10 @@ def load_outcome(path: Path) -> RunOutcome:
     text = record_bytes(path)
     try:
         outcome = _outcome_decoder.decode(bounded.check_json(_utf8(text)))
+        _check_version(outcome, str(path))
+        _check_digest(text, outcome.sha256, str(path))
     except ValueError as error:
         raise RecordError(f"{path}: not a whole run record: {error}") from error
-    _check_version(outcome, str(path))
-    _check_digest(text, outcome.sha256, str(path))
     return outcome
 
 
@@ -541,9 +542,9 @@ def loads(text: bytes, where: str) -> RunRecord:
     try:
         record = _decoded(text, where)
         recorded_config.check(record.config)
+        _check_digest(text, record.sha256, where)
     except ValueError as error:  # ValidationError names the key
         raise RecordError(f"{where}: not a whole run record: {error}") from error
-    _check_digest(text, record.sha256, where)
     for rank in record.ranks:
         rank.warm_up_step_times_s = ticks.seconds(rank.warm_up_step_times_s)
         holders: list[Rank | Window] = [rank, *rank.windows, *rank.exchanges]

@@ -38,6 +38,7 @@ def test_the_file_follows_the_committed_json_schema():
         (lambda text: text.replace(b'"schema_version":6,', b""), "required field `schema_version`"),
         (lambda text: text.replace(b'"ranks":[{', b'"ranks":[7,{'), r"\$\.ranks\[0\]"),
         (lambda text: b"[]", "not a whole run record"),
+        (lambda text: text.replace(b'"job_s":5.0', b'"job_s":4.0,"job_s":5.0'), "a key occurs twice"),
     ],
 )
 def test_a_record_that_is_damaged_edited_or_of_another_version_is_named(tmp_path, damage, reason):
@@ -46,6 +47,16 @@ def test_a_record_that_is_damaged_edited_or_of_another_version_is_named(tmp_path
     with pytest.raises(RecordError, match=reason) as raised:
         records.load(path)
     assert str(path) in str(raised.value)
+    with pytest.raises(RecordError, match=str(path)):
+        records.load_outcome(path)
+
+
+def test_a_record_that_another_program_has_indented_is_the_same(tmp_path):
+    text = records.dumps(bare_record())
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(json.loads(text), indent=2))
+    assert records.load(path) == records.loads(text, "as written")
+    assert records.load_outcome(path).job_s == 5.0
 
 
 def test_nan_is_not_written():
