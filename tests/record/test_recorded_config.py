@@ -18,10 +18,28 @@ def test_a_key_that_was_renamed_keeps_its_hash():
 
 @pytest.mark.parametrize(("command", "batches"), [("run", {}), ("run {global_batch}", {"global_batch": 8})])
 def test_a_record_of_a_program_keeps_only_what_a_program_uses(command, batches):
-    values = {"program": {"command": command}, "nodes": 2, "global_batch": 8, "model": {"name": "m"}, "rounds_end_s": 5}
+    values = {"program": {"command": command}, "nodes": 2, "global_batch": 8, "rounds_end_s": 5}
+    values |= dict.fromkeys(("model", "dataset", "optimizer", "precision", "weights", "assumed", "allreduce_sweep"))
     joins = {"backend": "program", "controller": "", "allreduce": True}
     expected = {"program": {"command": command}, "nodes": 2, "distribution": joins, **batches}
     assert recorded_config.recorded(values) == expected
+
+
+def test_a_record_of_training_keeps_only_what_it_uses():
+    read = {"data_dir": "/d", "on_damaged": "fail", "augmentation": None}
+    tuned, servers = {"cycle_time_ms": 5, "fusion_threshold_bytes": 0}, {"servers": 1, "servers_on": "nodes"}
+    unused = {**tuned, **servers, "timeline": False, "commit_steps": 1}
+    nothing = {"dataset": {"files": False}, "distribution": {"backend": "horovod", "autotune": True}}
+    values = {"dataset": nothing["dataset"] | read, "distribution": nothing["distribution"] | unused}
+    assert recorded_config.recorded(values | {"program": None, "rounds_end_s": 5}) == nothing
+    distribution = {"backend": "ps", "autotune": False, "timeline": True, **tuned, **servers}
+    everything = {"dataset": {"files": True, **read}, "distribution": distribution}
+    assert recorded_config.recorded(everything) == everything
+
+
+def test_an_arm_has_what_the_first_records_of_rounds_mean():
+    arm = msgspec.convert({"name": "a", "nodes": 1, "ranks": 2, "batch_per_rank": 4}, recorded_config.RoundArm)
+    assert arm == recorded_config.RoundArm("a", 1, 2, 4, True, None, "point", {}, 0, None, False, 1)
 
 
 def test_a_step_takes_a_batch_for_each_backward_pass():

@@ -29,13 +29,17 @@ def clone(tmp_path):
 
 
 @starts_git
-def test_a_clone_has_its_commit_and_is_changed_only_if_its_code_is(clone):
+def test_a_clone_has_its_commit_and_is_changed_only_if_its_code_is(clone, monkeypatch):
     commit = git(clone, "rev-parse", "HEAD")
     for name in ("log.lammps", "results-a/record.json", "references/site.json", "docs/page.md"):
         (clone / name).parent.mkdir(exist_ok=True)
         (clone / name).write_text("a user's own")
-    assert this_kit.commit(clone) == (commit, False)
-    for name in ("train/code.py", "conf/mine.yaml", "uv.lock"):
+    with monkeypatch.context() as hook:
+        for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"):
+            hook.setenv(name, str(clone / "docs"))  # of another repository
+        assert this_kit.commit(clone) == (commit, False)
+    folders = ("record", "common", "conf", "analysis", "requirements")
+    for name in ("train/code.py", *(f"{folder}/mine" for folder in folders), "uv.lock"):
         (clone / name).parent.mkdir(exist_ok=True)
         (clone / name).write_text("changed")
         assert this_kit.commit(clone) == (commit, True)
