@@ -64,10 +64,10 @@ def test_rates_are_those_of_rounds_or_of_all_images_in_a_time():
         runs = speedups.rates(local, *by)
         return [*zip(runs["launch"], runs["turn"], runs["rate"], strict=True)]
 
-    of_rounds = [("", 2, 7.0), ("a", 0, 10.0), ("a", 1, 12.0)]
-    assert rates() == of_rounds
+    round_rates = [("", 2, 7.0), ("a", 0, 10.0), ("a", 1, 12.0)]
+    assert rates() == round_rates
     assert {by: rates(by) for by in speedups.BY} == {
-        "throughput": of_rounds, "wall time": [("", 2, 6.0)], "job time": [("", 2, 5.0)],
+        "throughput": round_rates, "wall time": [("", 2, 6.0)], "job time": [("", 2, 5.0)],
     }  # fmt: skip
     assert speedups.by_record(local[::-1][:5], "value") == [[9, 9], [12, 10], [100]]
     assert len(speedups.without_single_points(local)) == 7

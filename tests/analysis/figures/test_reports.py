@@ -90,11 +90,11 @@ def test_strategies_and_what_limits_them_are_further_lines_in_the_panels_of_thei
         figure = draw(id, results.table())
         labels = [f"local, n=6, {arm}" for arm in ("horovod", "mwms", *alone)]
         assert [text for text in legend(figure) if text.startswith("local, n=")] == labels
-        of_model = {title for title, panel in panels(figure).items() if labels[1] in {x.get_label() for x in panel}}
-        assert of_model == {"ResNet50, P100", "ResNet50, K80"}
+        with_model = {title for title, panel in panels(figure).items() if labels[1] in {x.get_label() for x in panel}}
+        assert with_model == {"ResNet50, P100", "ResNet50, K80"}
         limited = {title for title, panel in panels(figure).items()
                    for line in panel if np.array_equal(line.get_ydata(), [5, 10])}  # fmt: skip
-        assert limited == (of_model if alone else set())
+        assert limited == (with_model if alone else set())
 
 
 def test_ratios_are_taken_within_one_strategy(results):

@@ -32,8 +32,8 @@ def test_a_launch_in_rounds_has_images_per_s_of_each_arm_in_each_round():
     rows = [[row[f"rounds/images_per_s_{arm}"] for arm in arms] for row in wandb_runs.round_rows(record)]
     assert rows == [pytest.approx([16, 20, 32]), pytest.approx([16, 16, 32])]
     assert [(row["rounds/round"], row["rounds/counts"]) for row in wandb_runs.round_rows(record)] == [(0, 1), (1, 0)]
-    of_rounds_that_count = {name: wandb_runs.summary(record)[f"images_per_s_{name}"] for name in arms}
-    assert of_rounds_that_count == pytest.approx(dict(zip(arms, (16, 20, 32), strict=True)))
+    counted_rates = {name: wandb_runs.summary(record)[f"images_per_s_{name}"] for name in arms}
+    assert counted_rates == pytest.approx(dict(zip(arms, (16, 20, 32), strict=True)))
 
 
 @pytest.mark.parametrize("content", ["*", "", "x/../../../*", "0123456789abcdef\n", "0" * 5000, "\udcff", None])
