@@ -60,10 +60,10 @@ class FigureData:
         values = self.published.groupby("quantity")["value"].nunique()
         return not self.local.empty or bool(values.gt(1).any())
 
-    def note(self, *own: str, **how: bool) -> str:
-        """Return the note below the figure: how to read local points (`labels.figure_note`), and what is missing."""
+    def note(self, *remarks: str, **how: bool) -> str:
+        """Return the note below the figure: how to read points (`labels.figure_note`), remarks, missing points."""
         measured = self.local[self.local["kind"].eq("measured")]
-        return "\n".join(filter(None, (labels.figure_note(measured, **how), *own, self.missing)))
+        return "\n".join(filter(None, (labels.figure_note(measured, **how), *remarks, self.missing)))
 
 
 Draw = Callable[[FigureData], "Figure"]
