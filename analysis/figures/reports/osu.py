@@ -11,7 +11,7 @@ from analysis.figures import FigureData, FigureEntry, plots
 from analysis.figures.plots import DrawnLine
 
 _NODES = [1, 2, 4, 8]
-_STATED = "the report's text states these points alone"
+_STATED = "the report's text states only these points"
 
 
 def _published(figure: str, quantity: tuple[str, ...] = ("images_per_s",)) -> dict[str, object]:
@@ -149,7 +149,7 @@ FIGURES = [
     FigureEntry("001-figure-6", _weak, _published("6", _WEAK), _local("weak_scaling", "gpu")),
     FigureEntry(
         "001-figure-7",
-        partial(_strong, remark="the report states 8 nodes alone"),
+        partial(_strong, remark="the report states only 8 nodes"),
         _published("7", ("speedup_throughput",)),
         _local("strong_scaling", "cpu"),
     ),
